@@ -1,0 +1,168 @@
+//! JSON kept exactly as it was received: members, order, number lexemes and string escapes.
+//!
+//! Typed views are read from a [`Raw`] and never written back; relaying means writing the same
+//! characters again.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+/// One JSON value as text, shared cheaply.
+#[derive(Clone)]
+pub struct Raw(Arc<RawValue>);
+
+impl Raw {
+    /// The value `{}`.
+    pub fn empty_object() -> Self {
+        Self::from_valid("{}".to_owned())
+    }
+
+    /// Parses `text` as one JSON value.
+    ///
+    /// # Errors
+    /// The text is not exactly one JSON value.
+    pub fn parse(text: impl Into<String>) -> Result<Self, serde_json::Error> {
+        RawValue::from_string(text.into()).map(Self::from)
+    }
+
+    /// Serialises a value of ours.
+    pub fn of(value: &impl Serialize) -> Self {
+        Self::from_valid(serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()))
+    }
+
+    fn from_valid(text: String) -> Self {
+        RawValue::from_string(text).map_or_else(|_| Self::of(&()), Self::from)
+    }
+
+    /// The text as received.
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Reads the value as `T`.
+    ///
+    /// # Errors
+    /// The value does not have the shape of `T`, or nests deeper than serde_json allows (128).
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.get())
+    }
+
+    /// Reads the value as `T` that borrows from this text.
+    ///
+    /// # Errors
+    /// As [`Raw::read`].
+    pub fn view<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.get())
+    }
+
+    /// True when the value is a JSON object.
+    pub fn is_object(&self) -> bool {
+        self.get().starts_with('{')
+    }
+
+    /// True when the value is `null`.
+    pub fn is_null(&self) -> bool {
+        self.get() == "null"
+    }
+
+    /// How deep the value nests: 0 for a scalar. Counts without recursion, so no depth can hurt.
+    pub fn depth(&self) -> usize {
+        depth(self.get())
+    }
+}
+
+impl From<Box<RawValue>> for Raw {
+    fn from(value: Box<RawValue>) -> Self {
+        Self(Arc::from(value))
+    }
+}
+
+impl From<&RawValue> for Raw {
+    fn from(value: &RawValue) -> Self {
+        Self(Arc::from(value.to_owned()))
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl PartialEq for Raw {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for Raw {}
+
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self::from)
+    }
+}
+
+/// How deep JSON text nests; text that is not JSON gives some number, never a panic.
+pub fn depth(text: &str) -> usize {
+    let (mut now, mut deepest) = (0_usize, 0);
+    let mut in_string = false;
+    let mut escaped = false;
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                now += 1;
+                deepest = deepest.max(now);
+            }
+            b'}' | b']' => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// Deserialises a present member, `null` included, as `Some`; use with `#[serde(default)]` to tell
+/// an absent member from a null one.
+///
+/// # Errors
+/// As the member's own type.
+pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_kept_to_the_letter() {
+        let text = r#"{"b":1.0,"a":1e2,"s":"\u0041","big":9007199254740993}"#;
+        let raw = Raw::parse(text).unwrap();
+        assert_eq!(raw.get(), text);
+        assert_eq!(serde_json::to_string(&raw).unwrap(), text);
+    }
+
+    #[test]
+    fn depth_ignores_brackets_in_strings() {
+        let check = |text: &str, expect: usize| assert_eq!(depth(text), expect, "{text}");
+        check("1", 0);
+        check("{}", 1);
+        check(r#"{"a":[1,{"b":"[[[\"{{"}]}"#, 3);
+        check(&"[".repeat(100_000), 100_000);
+    }
+}
