@@ -4,3 +4,4 @@
 //! server shows; it is read leniently and handed up raw.
 
 pub mod channel;
+pub mod trace;
