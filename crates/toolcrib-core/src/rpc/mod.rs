@@ -6,6 +6,8 @@ pub mod error;
 pub mod meta;
 pub mod message;
 pub mod lines;
+pub mod sse;
+pub mod header;
 
 pub use error::RpcError;
 pub use message::{Decoded, Message, Params, ReplyId};
