@@ -1,0 +1,70 @@
+//! Questions about processes, and their end: whether one still exists, how much memory it had.
+//!
+//! Only process ids that a test started itself are meant to come here. Reads `/proc`: Linux only.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// The state letter of a process (`R`, `S`, `Z` …); `None` when it does not exist.
+pub fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in brackets and may itself hold brackets and blanks.
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// True when no process of this id exists, not even as a zombie.
+pub fn is_gone(pid: u32) -> bool {
+    state(pid).is_none()
+}
+
+/// Waits until all of `pids` are gone; gives those that are still there after `within`, with
+/// their state letters.
+pub fn still_there(pids: &[u32], within: Duration) -> Vec<(u32, char)> {
+    let end = Instant::now() + within;
+    loop {
+        let left: Vec<_> =
+            pids.iter().filter_map(|pid| state(*pid).map(|letter| (*pid, letter))).collect();
+        if left.is_empty() || Instant::now() >= end {
+            return left;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The most memory this process ever had resident, in bytes.
+pub fn peak_rss_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? << 10)
+}
+
+/// Kills the process group that `leader` leads. A group that is already gone is fine.
+pub(crate) fn kill_group(leader: u32) {
+    if let Some(pid) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_there_until_it_is_reaped() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(!is_gone(child.id()));
+        child.kill().unwrap();
+        assert_eq!(still_there(&[child.id()], Duration::from_millis(50)), [(child.id(), 'Z')]);
+        child.wait().unwrap();
+        assert_eq!(still_there(&[child.id()], Duration::from_secs(5)), []);
+    }
+
+    #[test]
+    fn memory_is_read_in_bytes() {
+        assert!(peak_rss_bytes().unwrap() > 500_000);
+    }
+}
