@@ -5,3 +5,8 @@
 
 pub mod channel;
 pub mod trace;
+pub mod stderr;
+mod tree;
+pub mod process;
+pub mod stdio;
+pub mod http;
