@@ -1,0 +1,118 @@
+//! A hundred stdio servers discovered at once: how much a client adds to what starting the
+//! processes and exchanging the lines costs anyway, and how much memory it takes.
+
+use std::{process::Stdio, time::Instant};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    process::{Child, Command},
+    task::JoinSet,
+};
+use toolcrib_core::{
+    raw::Raw,
+    rpc::{Params, message, meta, method},
+    version::Version,
+};
+use toolcrib_testkit::script;
+
+use crate::{
+    measure::{Result, Sample, compare, megabytes, say, table, verdict},
+    peer,
+};
+
+const SERVERS: usize = 100;
+const TOOLS: &str = "20";
+
+/// The sides in turn, the ratio and the memory.
+///
+/// # Errors
+/// A side failed.
+pub(crate) fn report(rounds: usize) -> Result<()> {
+    script::binary();
+    say(format_args!("fleet: {SERVERS} stdio servers of {TOOLS} tools, discovered at once"))?;
+    let sides = compare("fleet", ["toolcrib", "bare", "rmcp"], rounds)?;
+    table(&sides)?;
+    verdict("time / bare harness", sides[0].median.ms / sides[1].median.ms, 1.5, "")?;
+    verdict("peak memory", megabytes(sides[0].median.rss_bytes), 60.0, " MB")
+}
+
+/// One side, here and now.
+///
+/// # Errors
+/// It failed.
+pub(crate) async fn one(side: &str) -> Result<Sample> {
+    let program = script::binary().to_string_lossy().into_owned();
+    let args = ["--tools", TOOLS].map(str::to_owned).to_vec();
+    match side {
+        "bare" => bare(&program, &args).await,
+        "rmcp" => rmcp(&program, &args).await,
+        _ => Err(format!("fleet has no side {side}").into()),
+    }
+}
+
+/// Starts the same processes and exchanges the same lines; reads no JSON.
+async fn bare(program: &str, args: &[String]) -> Result<Sample> {
+    let begin = Instant::now();
+    let mut fleet = JoinSet::new();
+    for _ in 0..SERVERS {
+        let mut command = Command::new(program);
+        command.args(args).kill_on_drop(true).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        fleet.spawn(exchange(command));
+    }
+    let (mut children, mut tools) = (Vec::new(), 0);
+    while let Some(done) = fleet.join_next().await {
+        let (child, answer) = done??;
+        tools += answer.matches(r#"{"name":"#).count();
+        children.push(child);
+    }
+    Ok(Sample::now(begin, begin, tools))
+}
+
+async fn exchange(mut command: Command) -> Result<(Child, String)> {
+    let mut child = command.spawn()?;
+    let mut stdin = child.stdin.take().ok_or("no stdin")?;
+    let mut stdout = BufReader::new(child.stdout.take().ok_or("no stdout")?);
+    let mut answer = String::new();
+    for (id, method) in [(1, method::DISCOVER), (2, method::TOOLS_LIST)] {
+        let line = message::request(id, method, &params()) + "\n";
+        stdin.write_all(line.as_bytes()).await?;
+        answer.clear();
+        stdout.read_line(&mut answer).await?;
+    }
+    // Kept open until all are done, as a client does.
+    child.stdin = Some(stdin);
+    Ok((child, answer))
+}
+
+fn params() -> Params {
+    let client = Raw::of(&serde_json::json!({"name": "toolcrib", "version": "0.1.0"}));
+    Params::new()
+        .with_meta(meta::PROTOCOL_VERSION, Raw::of(&Version::MODERN.as_str()))
+        .with_meta(meta::CLIENT_CAPABILITIES, Raw::empty_object())
+        .with_meta(meta::CLIENT_INFO, client)
+}
+
+async fn rmcp(program: &str, args: &[String]) -> Result<Sample> {
+    let begin = Instant::now();
+    let mut fleet = JoinSet::new();
+    for _ in 0..SERVERS {
+        let (program, args) = (program.to_owned(), args.to_vec());
+        fleet.spawn(async move {
+            let client = peer::connect(&program, &args).await?;
+            let tools = client.list_all_tools().await?;
+            Result::Ok((client, tools))
+        });
+    }
+    let (mut clients, mut tools) = (Vec::new(), 0);
+    while let Some(done) = fleet.join_next().await {
+        let (client, list) = done??;
+        tools += list.len();
+        clients.push((client, list));
+    }
+    let sample = Sample::now(begin, begin, tools);
+    for (client, _) in clients {
+        client.cancel().await?;
+    }
+    Ok(sample)
+}

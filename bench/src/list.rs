@@ -1,0 +1,45 @@
+//! One server, 10,000 tools in 100 pages: how long from the first page's request to the typed list.
+
+use std::time::Instant;
+
+use toolcrib_testkit::script;
+
+use crate::{
+    measure::{Result, Sample, compare, say, table, verdict},
+    peer,
+};
+
+/// The sides in turn, and the ratio.
+///
+/// # Errors
+/// A side failed.
+pub(crate) fn report(rounds: usize) -> Result<()> {
+    script::binary();
+    say("list: 10,000 tools in 100 pages from one stdio server")?;
+    let sides = compare("list", ["toolcrib", "rmcp"], rounds)?;
+    table(&sides)?;
+    verdict("list time / rmcp", sides[0].median.ms / sides[1].median.ms, 0.8, "")
+}
+
+/// One side, here and now.
+///
+/// # Errors
+/// It failed.
+pub(crate) async fn one(side: &str) -> Result<Sample> {
+    let program = script::binary().to_string_lossy().into_owned();
+    let args = ["--tools", "10000", "--page", "100"].map(str::to_owned).to_vec();
+    match side {
+        "rmcp" => rmcp(&program, &args).await,
+        _ => Err(format!("list has no side {side}").into()),
+    }
+}
+
+async fn rmcp(program: &str, args: &[String]) -> Result<Sample> {
+    let begin = Instant::now();
+    let client = peer::connect(program, args).await?;
+    let from = Instant::now();
+    let tools = client.list_all_tools().await?;
+    let sample = Sample::now(begin, from, tools.len());
+    client.cancel().await?;
+    Ok(sample)
+}
