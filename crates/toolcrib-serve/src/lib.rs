@@ -1,1 +1,35 @@
-//! placeholder
+//! Server side of the MCP wire: stdio and HTTP, both eras on one endpoint, behind one trait.
+//!
+//! A [`Handler`] takes a request and gives raw JSON back; everything that belongs to the protocol
+//! and not to one server's content is done here: eras, versions, `_meta`, capability gates, change
+//! streams, sessions, headers and status codes. Nothing here knows a tool.
+//!
+//! Modules are listed bottom-up: a module uses only those above it.
+
+mod stop;
+mod splice;
+mod level;
+mod change;
+mod about;
+mod era;
+mod fault;
+mod peer;
+mod handler;
+mod envelope;
+mod session;
+mod service;
+mod exchange;
+mod listening;
+mod stdio;
+mod http;
+
+pub use about::{CacheScope, ServerAbout};
+pub use change::{Change, Changes, ListKind};
+pub use era::{EraSupport, UnknownEra};
+pub use fault::{invalid_params, method_not_found, unknown_resource};
+pub use handler::{Answer, Handler, Request};
+pub use http::{HttpOptions, router, serve_http};
+pub use level::LogLevel;
+pub use peer::Peer;
+pub use stdio::{StdioOptions, serve_stdio};
+pub use stop::{Stop, Stopper};

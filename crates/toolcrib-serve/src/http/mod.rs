@@ -1,0 +1,121 @@
+//! Serves both eras over streamable HTTP on one path.
+//!
+//! Modern requests are stateless POSTs; legacy ones belong to a session, which also has a standing
+//! GET stream. The old HTTP+SSE transport is not served.
+
+mod guard;
+mod mirror;
+mod sessions;
+mod reply;
+mod modern;
+mod legacy;
+mod post;
+
+use std::{io, sync::Arc, time::Duration};
+
+use axum::{
+    Router, middleware,
+    routing::{self, MethodRouter},
+    serve::ListenerExt as _,
+};
+use tokio::{net::TcpListener, time::timeout};
+use toolcrib_core::{limits::Limits, version::Era};
+
+use crate::{
+    era::EraSupport,
+    handler::Handler,
+    service::Service,
+    stop::{Stop, Stopper},
+};
+use sessions::Sessions;
+
+/// How an HTTP endpoint is served.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// Which eras are served.
+    pub era: EraSupport,
+    /// Bounds on what clients send.
+    pub limits: Limits,
+    /// `Host` values served besides the loopback names, without port.
+    pub hosts: Vec<String>,
+    /// `Origin` values served besides loopback ones, in full (`https://app.example`).
+    pub origins: Vec<String>,
+    /// Most legacy sessions at a time; the one unused for longest makes room.
+    pub sessions: usize,
+    /// How often a silent stream is kept alive with a comment, in milliseconds.
+    pub keep_alive_ms: u64,
+    /// Longest time a request body may take to arrive, in milliseconds.
+    pub body_ms: u64,
+    /// How long running requests may still take after the word to stop, in milliseconds.
+    pub drain_ms: u64,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            era: EraSupport::Dual,
+            limits: Limits::default(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            sessions: 1_000,
+            keep_alive_ms: 15_000,
+            body_ms: 30_000,
+            drain_ms: 2_000,
+        }
+    }
+}
+
+/// The endpoint as the parts of this module share it.
+pub(crate) struct Endpoint {
+    service: Arc<Service>,
+    options: HttpOptions,
+    sessions: Sessions,
+}
+
+/// The endpoint at `/mcp`. Every stream ends when `stop` is told.
+pub fn router(handler: Arc<dyn Handler>, options: HttpOptions, stop: Stop) -> Router {
+    let service = Service { handler, era: options.era, limits: options.limits.clone(), stop };
+    let endpoint = Arc::new(Endpoint {
+        service: Arc::new(service),
+        sessions: Sessions::new(options.sessions),
+        options,
+    });
+    let mut methods: MethodRouter<Arc<Endpoint>> = routing::post(post::post);
+    if endpoint.service.era.serves(Era::Legacy) {
+        methods = methods.get(legacy::get).delete(legacy::delete);
+    }
+    Router::new()
+        .route("/mcp", methods)
+        .layer(middleware::from_fn_with_state(Arc::clone(&endpoint), guard::guard))
+        .with_state(endpoint)
+}
+
+/// Serves `listener` until `shutdown` resolves, then lets running requests end within `drain_ms`
+/// and gives each change stream its result.
+///
+/// # Errors
+/// Accepting connections failed.
+pub async fn serve_http(
+    listener: TcpListener,
+    handler: Arc<dyn Handler>,
+    options: HttpOptions,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let (stopper, stop) = Stopper::new();
+    let drain = Duration::from_millis(options.drain_ms);
+    let router = router(handler, options, stop.clone());
+    let listener = listener.tap_io(|stream| {
+        // Without it small answers may wait for an acknowledgement; it is no failure.
+        let _ = stream.set_nodelay(true);
+    });
+    let mut stopped = stop;
+    let serving = axum::serve(listener, router)
+        .with_graceful_shutdown(async move { stopped.wait().await })
+        .into_future();
+    tokio::pin!(serving);
+    tokio::select! {
+        served = &mut serving => return served,
+        () = shutdown => stopper.stop(),
+    }
+    timeout(drain, serving).await.unwrap_or(Ok(()))
+}

@@ -1,0 +1,74 @@
+//! The client as one request sees it: what it can do, and what may be told it meanwhile.
+//!
+//! What is sent here goes out before the request's answer and on the same stream; after the answer
+//! it goes nowhere.
+
+use serde::Serialize;
+use tokio::sync::mpsc;
+use toolcrib_core::{
+    raw::Raw,
+    rpc::{Params, message, meta, method},
+};
+
+use crate::level::LogLevel;
+
+/// The client of one request.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    pub(crate) out: mpsc::Sender<String>,
+    pub(crate) token: Option<Raw>,
+    pub(crate) level: Option<LogLevel>,
+    pub(crate) capabilities: Raw,
+    pub(crate) client_info: Option<Raw>,
+}
+
+impl Peer {
+    /// The `ClientCapabilities` that hold for this request.
+    pub const fn client_capabilities(&self) -> &Raw {
+        &self.capabilities
+    }
+
+    /// Who the client says it is.
+    pub const fn client_info(&self) -> Option<&Raw> {
+        self.client_info.as_ref()
+    }
+
+    /// The token the client asked progress with.
+    pub const fn progress_token(&self) -> Option<&Raw> {
+        self.token.as_ref()
+    }
+
+    /// Tells how far the request is; `progress` must grow. Does nothing when the client did not
+    /// ask for progress.
+    pub async fn progress(&self, progress: f64, total: Option<f64>, words: Option<&str>) {
+        let Some(token) = &self.token else { return };
+        let mut params = Params::new()
+            .with(meta::PROGRESS_TOKEN, token.clone())
+            .with("progress", Raw::of(&progress));
+        if let Some(total) = total {
+            params = params.with("total", Raw::of(&total));
+        }
+        if let Some(words) = words {
+            params = params.with("message", Raw::of(&words));
+        }
+        self.send(message::notification(method::PROGRESS, &params)).await;
+    }
+
+    /// Sends a log message. Does nothing when the client did not ask for this level, or the server
+    /// does not declare `logging`.
+    pub async fn log(&self, level: LogLevel, logger: Option<&str>, data: &(impl Serialize + Sync)) {
+        if self.level.is_none_or(|least| level < least) {
+            return;
+        }
+        let mut params = Params::new().with("level", Raw::of(&level)).with("data", Raw::of(data));
+        if let Some(logger) = logger {
+            params = params.with("logger", Raw::of(&logger));
+        }
+        self.send(message::notification(method::LOG, &params)).await;
+    }
+
+    async fn send(&self, text: String) {
+        // An error says that the request is over; then there is nobody to tell.
+        let _ = self.out.send(text).await;
+    }
+}

@@ -1,0 +1,81 @@
+//! What a legacy client settled by its handshake.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use toolcrib_core::{raw::Raw, version::Version};
+
+use crate::{about::Offered, change::Filter, level::LogLevel};
+
+/// Most resources one session may follow.
+const FOLLOWED: usize = 1_000;
+
+/// One legacy session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) version: Version,
+    pub(crate) capabilities: Raw,
+    pub(crate) client_info: Option<Raw>,
+    ready: AtomicBool,
+    level: Mutex<LogLevel>,
+    followed: Mutex<BTreeSet<String>>,
+}
+
+impl Session {
+    pub(crate) fn new(version: Version, capabilities: Raw, client_info: Option<Raw>) -> Self {
+        Self {
+            version,
+            capabilities,
+            client_info,
+            ready: AtomicBool::new(false),
+            level: Mutex::new(LogLevel::Info),
+            followed: Mutex::default(),
+        }
+    }
+
+    /// The client said `notifications/initialized`: it may be told of changes.
+    pub(crate) fn set_ready(&self) {
+        self.ready.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn level(&self) -> LogLevel {
+        *lock(&self.level)
+    }
+
+    pub(crate) fn set_level(&self, level: LogLevel) {
+        *lock(&self.level) = level;
+    }
+
+    /// Follows a resource; false when too many are followed already.
+    pub(crate) fn follow(&self, uri: String) -> bool {
+        let mut followed = lock(&self.followed);
+        if followed.len() >= FOLLOWED && !followed.contains(&uri) {
+            return false;
+        }
+        followed.insert(uri);
+        true
+    }
+
+    pub(crate) fn unfollow(&self, uri: &str) {
+        lock(&self.followed).remove(uri);
+    }
+
+    /// What this client is told of without asking, and what it asked for.
+    pub(crate) fn filter(&self, offered: &Offered) -> Filter {
+        Filter { resource_subscriptions: lock(&self.followed).clone(), ..offered.changes() }
+    }
+}
+
+/// Locks; a holder that panicked left nothing half done here.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,320 @@
+//! Serves one client over a pair of pipes, one message a line.
+//!
+//! Requests run concurrently; only the writer task touches the output. Nothing is written that is
+//! not a message.
+
+use std::{collections::HashMap, io, sync::Arc, time::Duration};
+
+use serde::Deserialize;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    sync::mpsc,
+    task::{AbortHandle, JoinSet},
+    time::timeout,
+};
+use toolcrib_core::{
+    limits::Limits,
+    raw::Raw,
+    rpc::{Decoded, Message, Params, RpcError, lines::LineCodec, message, method},
+    version::Version,
+};
+
+use crate::{
+    change::Watch,
+    envelope::{Envelope, is_id},
+    era::EraSupport,
+    exchange::{Exchange, Frame},
+    fault,
+    handler::Handler,
+    listening::Listening,
+    service::{Route, Service},
+    session::Session,
+    stop::Stopper,
+};
+
+/// How many messages may wait for the writer.
+const WAITING: usize = 64;
+
+/// How a pipe is served.
+#[derive(Debug, Clone)]
+pub struct StdioOptions {
+    /// Which eras are served.
+    pub era: EraSupport,
+    /// Bounds on what the client sends.
+    pub limits: Limits,
+    /// How long running requests may still take once the client closed its side, in milliseconds.
+    pub drain_ms: u64,
+}
+
+impl Default for StdioOptions {
+    fn default() -> Self {
+        Self { era: EraSupport::Dual, limits: Limits::default(), drain_ms: 2_000 }
+    }
+}
+
+/// Serves one client until it closes its side or `shutdown` resolves, then lets running requests
+/// end within `drain_ms` and gives each change stream its result.
+///
+/// # Errors
+/// Reading or writing failed, or a line was over the limit.
+pub async fn serve_stdio(
+    handler: Arc<dyn Handler>,
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin + Send + 'static,
+    options: StdioOptions,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let (stopper, stop) = Stopper::new();
+    let (out, queue) = mpsc::channel(WAITING);
+    let mut writing = tokio::spawn(write_lines(writer, queue));
+    let drain = Duration::from_millis(options.drain_ms);
+    let changes = handler.changes().watch();
+    let service = Service { handler, era: options.era, limits: options.limits, stop };
+    let mut pipe = Pipe {
+        service: Arc::new(service),
+        out,
+        changes,
+        session: None,
+        running: JoinSet::new(),
+        aborts: HashMap::new(),
+    };
+    let read = tokio::select! {
+        read = pipe.read(reader) => read,
+        () = shutdown => Ok(()),
+        written = &mut writing => return flatten(written),
+    };
+    stopper.stop();
+    let drained = async {
+        while pipe.running.join_next().await.is_some() {}
+        drop(pipe);
+        flatten((&mut writing).await)
+    };
+    // What is still running after that is dropped with the pipe.
+    let written = timeout(drain, drained).await.unwrap_or(Ok(()));
+    writing.abort();
+    read.and(written)
+}
+
+fn flatten(written: Result<io::Result<()>, tokio::task::JoinError>) -> io::Result<()> {
+    written.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+async fn write_lines(
+    mut writer: impl AsyncWrite + Unpin,
+    mut queue: mpsc::Receiver<String>,
+) -> io::Result<()> {
+    while let Some(mut line) = queue.recv().await {
+        // JSON written by others may hold line breaks between its tokens; a line may not.
+        if line.contains(['\n', '\r']) {
+            line = line.replace(['\n', '\r'], " ");
+        }
+        line.push('\n');
+        writer.write_all(line.as_bytes()).await?;
+        if queue.is_empty() {
+            writer.flush().await?;
+        }
+    }
+    writer.shutdown().await
+}
+
+struct Pipe {
+    service: Arc<Service>,
+    out: mpsc::Sender<String>,
+    changes: Watch,
+    session: Option<Session>,
+    running: JoinSet<String>,
+    aborts: HashMap<String, AbortHandle>,
+}
+
+impl Pipe {
+    async fn read(&mut self, mut reader: impl AsyncRead + Unpin) -> io::Result<()> {
+        let mut codec = LineCodec::new(self.service.limits.message_bytes);
+        let mut buffer = vec![0_u8; 64 << 10];
+        let mut lines = Vec::new();
+        loop {
+            tokio::select! {
+                count = reader.read(&mut buffer) => {
+                    let count = count?;
+                    let fits = if count == 0 {
+                        lines.extend(codec.finish());
+                        Ok(())
+                    } else {
+                        codec.push(&buffer[..count], &mut lines)
+                    };
+                    for line in lines.drain(..) {
+                        self.take(&line.text).await;
+                    }
+                    fits.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+                    if count == 0 {
+                        return Ok(());
+                    }
+                }
+                Some(ended) = self.running.join_next() => {
+                    if let Ok(id) = ended {
+                        self.aborts.remove(&id);
+                    }
+                }
+                Some(note) = next_note(&mut self.changes, self.session.as_ref(), &self.service) => {
+                    self.send(note).await;
+                }
+            }
+        }
+    }
+
+    async fn take(&mut self, text: &str) {
+        match Decoded::read(text) {
+            Decoded::Message(message) => self.take_message(message).await,
+            Decoded::Batch(messages, odd) if self.takes_batches() => {
+                for message in messages {
+                    self.take_message(message).await;
+                }
+                for _ in 0..odd {
+                    self.send(fault::without_id(&fault::invalid_request("not a message"))).await;
+                }
+            }
+            Decoded::Batch(..) => {
+                let error = fault::invalid_request("batches are not part of this revision");
+                self.send(fault::without_id(&error)).await;
+            }
+            Decoded::Noise(_) => self.send(fault::without_id(&fault::not_a_message(text))).await,
+        }
+    }
+
+    async fn take_message(&mut self, message: Message) {
+        match message {
+            Message::Request { id, method, params } => self.take_request(id, method, params).await,
+            Message::Notification { method, params } => {
+                self.take_notification(&method, params.as_ref())
+            }
+            // No request is ever sent, so there is nothing this could answer.
+            Message::Response { .. } => {}
+        }
+    }
+
+    async fn take_request(&mut self, id: Raw, method: String, params: Option<Raw>) {
+        if let Err(error) = self.accept(&id) {
+            let answer = if is_id(&id) {
+                Frame::answer(&id, &Err(error)).into_text()
+            } else {
+                fault::without_id(&error)
+            };
+            return self.send(answer).await;
+        }
+        let envelope = Envelope::read(params.as_ref());
+        let route = if self.service.is_modern(&method, &envelope, false) {
+            self.service.modern(method, params, envelope, |_| Ok(()))
+        } else {
+            self.service.legacy(self.session.as_ref(), method, params, &envelope)
+        };
+        match route {
+            Route::Refuse(error) => self.answer(&id, Err(error)).await,
+            Route::Answer(result) => self.answer(&id, Ok(result)).await,
+            Route::Start(session, result) => {
+                self.session = Some(*session);
+                self.answer(&id, Ok(result)).await;
+            }
+            Route::Handle(job) => {
+                let exchange = Exchange::new(Arc::clone(&self.service), id.clone(), *job);
+                self.spawn(&id, relay(exchange, self.out.clone()));
+            }
+            Route::Listen(granted) => {
+                let listening = Listening::new(&self.service, id.clone(), granted);
+                self.spawn(&id, follow(listening, id.clone(), self.out.clone()));
+            }
+        }
+    }
+
+    fn accept(&self, id: &Raw) -> Result<(), RpcError> {
+        if !is_id(id) {
+            Err(fault::invalid_request("an id is a string or an integer"))
+        } else if self.aborts.contains_key(id.get()) {
+            Err(fault::invalid_request("a request with this id is running"))
+        } else if self.running.len() >= self.service.limits.in_flight {
+            Err(fault::internal("too many requests are running; try again later"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn take_notification(&mut self, method: &str, params: Option<&Raw>) {
+        match method {
+            method::INITIALIZED => {
+                if let Some(session) = &self.session {
+                    session.set_ready();
+                    self.changes = self.service.handler.changes().watch();
+                }
+            }
+            method::CANCELLED => {
+                let id = params.and_then(cancelled_id);
+                if let Some(abort) = id.and_then(|id| self.aborts.remove(id.get())) {
+                    abort.abort();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Batches were part of the first two revisions.
+    fn takes_batches(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.version <= Version::V2025_03_26)
+    }
+
+    fn spawn(&mut self, id: &Raw, work: impl Future<Output = ()> + Send + 'static) {
+        let key = id.get().to_owned();
+        let abort = self.running.spawn(async move {
+            work.await;
+            key
+        });
+        self.aborts.insert(id.get().to_owned(), abort);
+    }
+
+    async fn answer(&self, id: &Raw, outcome: Result<Raw, RpcError>) {
+        self.send(Frame::answer(id, &outcome).into_text()).await;
+    }
+
+    async fn send(&self, text: String) {
+        // An error says that the writer is gone; the serving loop sees that by itself.
+        let _ = self.out.send(text).await;
+    }
+}
+
+/// The next change a legacy client is told of without asking.
+async fn next_note(
+    changes: &mut Watch,
+    session: Option<&Session>,
+    service: &Service,
+) -> Option<String> {
+    let session = session.filter(|session| session.is_ready())?;
+    let filter = || session.filter(&service.handler.about().offered());
+    changes.next(filter).await.map(|change| change.notification(None))
+}
+
+/// `requestId` of a cancellation.
+pub(crate) fn cancelled_id(params: &Raw) -> Option<Raw> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled {
+        request_id: Raw,
+    }
+    params.read::<Cancelled>().ok().map(|cancelled| cancelled.request_id)
+}
+
+async fn relay(mut exchange: Exchange, out: mpsc::Sender<String>) {
+    while let Some(frame) = exchange.next().await {
+        if out.send(frame.into_text()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn follow(mut listening: Listening, id: Raw, out: mpsc::Sender<String>) {
+    while let Some(text) = listening.next().await {
+        if out.send(text).await.is_err() {
+            return;
+        }
+    }
+    // On a pipe the specification wants the end of a stream said both ways: by the result, which is
+    // out by now, and by this.
+    let params = Params::new().with("requestId", id);
+    let _ = out.send(message::notification(method::CANCELLED, &params)).await;
+}
