@@ -97,6 +97,8 @@ pub struct Negotiated {
     pub capabilities: Capabilities,
     /// Its instructions.
     pub instructions: Option<String>,
+    /// What was odd about the handshake.
+    pub findings: Vec<Finding>,
 }
 
 impl Negotiated {
@@ -205,21 +207,6 @@ impl<T> Listing<T> {
         matches!(self.state, ListState::Complete | ListState::NotOffered)
     }
 
-    /// The same list with each item read into another type; items that cannot be read are left
-    /// out and reported.
-    pub fn read_with<U>(
-        self,
-        findings: &mut Vec<Finding>,
-        mut read: impl FnMut(T, &mut Vec<Finding>) -> Option<U>,
-    ) -> Listing<U> {
-        Listing {
-            items: self.items.into_iter().filter_map(|item| read(item, findings)).collect(),
-            state: self.state,
-            ttl: self.ttl,
-            scope: self.scope,
-            pages: self.pages,
-        }
-    }
 }
 
 /// What one server shows now.
@@ -261,6 +248,21 @@ impl Surface {
             (ListKind::Prompts, &self.prompts.state),
         ]
     }
+}
+
+/// What all items of lists have in common.
+pub trait Item: Sized + Send {
+    /// Which list it stands in.
+    const KIND: ListKind;
+
+    /// Reads an item; one that cannot be identified is reported and left out.
+    fn read(raw: Raw, findings: &mut Vec<Finding>) -> Option<Self>;
+
+    /// What identifies it within its list.
+    fn key(&self) -> &str;
+
+    /// As received.
+    fn raw(&self) -> &Raw;
 }
 
 /// A tool.
@@ -425,9 +427,18 @@ fn odd(kind: ListKind, raw: &Raw, message: String) -> Finding {
     Finding::new("list/odd-item", Tier::Soft, kind.method(), format!("{message}: {excerpt}"))
 }
 
-impl Tool {
-    /// Reads a tool; one that cannot be named is reported and left out.
-    pub fn read(raw: Raw, findings: &mut Vec<Finding>) -> Option<Self> {
+impl Item for Tool {
+    const KIND: ListKind = ListKind::Tools;
+
+    fn key(&self) -> &str {
+        &self.name
+    }
+
+    fn raw(&self) -> &Raw {
+        &self.raw
+    }
+
+    fn read(raw: Raw, findings: &mut Vec<Finding>) -> Option<Self> {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]
         struct Annotations<'a> {
@@ -467,9 +478,18 @@ impl Tool {
     }
 }
 
-impl Resource {
-    /// Reads a resource; one without a URI is reported and left out.
-    pub fn read(raw: Raw, findings: &mut Vec<Finding>) -> Option<Self> {
+impl Item for Resource {
+    const KIND: ListKind = ListKind::Resources;
+
+    fn key(&self) -> &str {
+        &self.uri
+    }
+
+    fn raw(&self) -> &Raw {
+        &self.raw
+    }
+
+    fn read(raw: Raw, findings: &mut Vec<Finding>) -> Option<Self> {
         let members = item(&raw, ListKind::Resources, findings)?;
         let uri = identity(&raw, members.uri, ListKind::Resources, findings)?;
         Some(Self {
@@ -483,9 +503,18 @@ impl Resource {
     }
 }
 
-impl Template {
-    /// Reads a resource template; one without a URI template is reported and left out.
-    pub fn read(raw: Raw, findings: &mut Vec<Finding>) -> Option<Self> {
+impl Item for Template {
+    const KIND: ListKind = ListKind::ResourceTemplates;
+
+    fn key(&self) -> &str {
+        &self.uri_template
+    }
+
+    fn raw(&self) -> &Raw {
+        &self.raw
+    }
+
+    fn read(raw: Raw, findings: &mut Vec<Finding>) -> Option<Self> {
         let members = item(&raw, ListKind::ResourceTemplates, findings)?;
         let uri_template =
             identity(&raw, members.uri_template, ListKind::ResourceTemplates, findings)?;
@@ -500,9 +529,18 @@ impl Template {
     }
 }
 
-impl Prompt {
-    /// Reads a prompt; one that cannot be named is reported and left out.
-    pub fn read(raw: Raw, findings: &mut Vec<Finding>) -> Option<Self> {
+impl Item for Prompt {
+    const KIND: ListKind = ListKind::Prompts;
+
+    fn key(&self) -> &str {
+        &self.name
+    }
+
+    fn raw(&self) -> &Raw {
+        &self.raw
+    }
+
+    fn read(raw: Raw, findings: &mut Vec<Finding>) -> Option<Self> {
         #[derive(Deserialize)]
         struct Argument {
             name: String,

@@ -1,0 +1,699 @@
+//! The handshake: which era a server speaks, and what it says about itself.
+//!
+//! Rules (specification, basic/versioning and the transports' backward compatibility): ask with
+//! `server/discover`; an answer or one of the three modern error codes settles the modern era;
+//! any other error, or silence, means `initialize`. While the probe is silent both ids stay
+//! pending, since some servers lock the era on what they saw first. An outage, an ended process and
+//! a request for authorization are never taken for an era.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use thiserror::Error;
+use tokio::time::Instant;
+use toolcrib_core::{
+    finding::{Finding, Tier},
+    raw::{Raw, present},
+    rpc::{Params, RpcError, error, meta, method},
+    sanitise,
+    surface::{Capabilities, Negotiated},
+    version::{Era, EraPolicy, Version},
+};
+
+use crate::{
+    channel::{Closed, ExchangeError, Mirror, StatusError},
+    mux::{Mux, Ticket},
+    pending::{Failure, Outcome},
+};
+
+/// Where to begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// `server/discover` only.
+    Modern,
+    /// `initialize` only.
+    Legacy,
+    /// `server/discover`, then `initialize` when the answer or silence asks for it.
+    Probe,
+}
+
+impl From<EraPolicy> for Plan {
+    fn from(policy: EraPolicy) -> Self {
+        match policy {
+            EraPolicy::Auto => Self::Probe,
+            EraPolicy::Modern => Self::Modern,
+            EraPolicy::Legacy => Self::Legacy,
+        }
+    }
+}
+
+/// Why there is no session.
+#[derive(Debug, Clone, Error)]
+pub enum HandshakeError {
+    /// Both sides speak, but no revision in common.
+    #[error("no common protocol version: the server speaks {theirs}, we speak {ours}")]
+    NoCommonVersion {
+        /// Theirs, as listed.
+        theirs: String,
+        /// Ours.
+        ours: String,
+    },
+    /// The server refused the handshake.
+    #[error("the server refused {method}: {error}")]
+    Refused {
+        /// Which request.
+        method: &'static str,
+        /// Its own words.
+        error: RpcError,
+    },
+    /// The answer is no handshake.
+    #[error("the answer to {method} is not usable: {why}")]
+    Unusable {
+        /// Which request.
+        method: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The HTTP exchange failed.
+    #[error("{0}")]
+    Exchange(ExchangeError),
+    /// The connection ended.
+    #[error("{0}")]
+    Closed(Closed),
+    /// The server broke the protocol.
+    #[error("{0}")]
+    Violation(String),
+    /// No answer in time.
+    #[error("no answer to {method} within {}{}", seconds(*after), hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
+    Timeout {
+        /// Which request.
+        method: &'static str,
+        /// How long we waited.
+        after: Duration,
+        /// What came instead.
+        hint: Option<String>,
+    },
+}
+
+/// A duration as a person writes it.
+pub(crate) fn seconds(duration: Duration) -> String {
+    if duration.subsec_millis() == 0 {
+        format!("{} s", duration.as_secs())
+    } else {
+        format!("{} ms", duration.as_millis())
+    }
+}
+
+/// What the answer to the probe means.
+#[derive(Debug)]
+enum Verdict {
+    /// Modern, and this is the handshake.
+    Modern(Box<Negotiated>),
+    /// Modern, but the request has to be sent again (once).
+    Again,
+    /// Legacy: send `initialize` with this version. `empty` is a result that says nothing: modern
+    /// after all when `initialize` is refused.
+    Legacy { version: Version, why: String, empty: bool },
+    /// Neither.
+    Fail(HandshakeError),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Discovered {
+    #[serde(default, deserialize_with = "present")]
+    supported_versions: Option<Raw>,
+    #[serde(default)]
+    capabilities: Option<Raw>,
+    #[serde(default)]
+    instructions: Option<Raw>,
+    #[serde(default)]
+    server_info: Option<Raw>,
+    #[serde(default)]
+    protocol_version: Option<Raw>,
+    #[serde(default, rename = "_meta")]
+    meta: Option<Raw>,
+}
+
+/// One handshake on one connection.
+pub(crate) struct Handshake<'a> {
+    mux: &'a Mux,
+    probe: Duration,
+    deadline: Instant,
+    start: Duration,
+    how: Vec<String>,
+}
+
+impl<'a> Handshake<'a> {
+    pub(crate) fn new(mux: &'a Mux, probe: Duration, start: Duration, deadline: Instant) -> Self {
+        Self { mux, probe, deadline, start, how: Vec::new() }
+    }
+
+    /// Runs the plan. On success the mux knows the era.
+    pub(crate) async fn run(mut self, plan: Plan) -> Result<Negotiated, HandshakeError> {
+        let mut negotiated = match plan {
+            Plan::Legacy => self.initialize(Version::LEGACY).await?,
+            Plan::Modern => self.modern().await?,
+            Plan::Probe => self.auto().await?,
+        };
+        negotiated.how = self.how;
+        self.mux.settle_era(negotiated.era, mirror_after(&negotiated));
+        if negotiated.era == Era::Legacy {
+            let mirror = mirror_after(&negotiated);
+            self.mux.notify(method::INITIALIZED, &Params::new(), mirror).await;
+        }
+        Ok(negotiated)
+    }
+
+    async fn modern(&mut self) -> Result<Negotiated, HandshakeError> {
+        let mut again = false;
+        loop {
+            let mut ticket = self.discover().await?;
+            let outcome = self.wait(&mut ticket, method::DISCOVER).await?;
+            match judge_probe(outcome) {
+                Verdict::Modern(negotiated) => {
+                    self.how.push("server/discover answered".to_owned());
+                    return Ok(*negotiated);
+                }
+                Verdict::Again if !again => again = true,
+                Verdict::Again => return Err(refuses_ours()),
+                Verdict::Legacy { why, .. } => {
+                    return Err(HandshakeError::Unusable {
+                        method: method::DISCOVER,
+                        why: format!("{why}, and only the modern era is allowed here"),
+                    });
+                }
+                Verdict::Fail(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn auto(&mut self) -> Result<Negotiated, HandshakeError> {
+        let mut again = false;
+        loop {
+            let mut probe = self.discover().await?;
+            let until = (Instant::now() + self.probe).min(self.deadline);
+            let Some(outcome) = probe.answer_by(until).await else {
+                let waited = seconds(self.probe);
+                self.how.push(format!("server/discover was silent for {waited}"));
+                return self.both(probe).await;
+            };
+            match judge_probe(outcome) {
+                Verdict::Modern(negotiated) => {
+                    self.how.push("server/discover answered".to_owned());
+                    return Ok(*negotiated);
+                }
+                Verdict::Again if !again => again = true,
+                Verdict::Again => return Err(refuses_ours()),
+                Verdict::Legacy { version, why, empty } => {
+                    self.how.push(why);
+                    let outcome = self.initialize(version).await;
+                    return match outcome {
+                        Err(HandshakeError::Refused { .. }) if empty => {
+                            self.how.push("initialize refused: modern after all".to_owned());
+                            Ok(bare_modern())
+                        }
+                        other => other,
+                    };
+                }
+                Verdict::Fail(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The probe is silent: `initialize` is sent too and whichever settles the era first counts, a
+    /// late `DiscoverResult` before an answer to `initialize`.
+    async fn both(&mut self, mut probe: Ticket) -> Result<Negotiated, HandshakeError> {
+        let mut init = self.send_initialize(Version::LEGACY).await?;
+        let mut probe_open = true;
+        let mut refused: Option<HandshakeError> = None;
+        loop {
+            tokio::select! {
+                biased;
+                outcome = probe.answer(), if probe_open => {
+                    probe_open = false;
+                    match judge_probe(outcome) {
+                        Verdict::Modern(negotiated) => {
+                            self.how.push("server/discover answered late".to_owned());
+                            return Ok(*negotiated);
+                        }
+                        Verdict::Again => return self.modern().await,
+                        Verdict::Legacy { .. } | Verdict::Fail(_) => {}
+                    }
+                    if let Some(error) = refused.take() {
+                        return Err(error);
+                    }
+                }
+                outcome = init.answer(), if refused.is_none() => {
+                    match self.judge_initialize(Version::LEGACY, outcome) {
+                        Ok(negotiated) => return Ok(negotiated),
+                        Err(Refusal::SpeaksModern) => return self.modern().await,
+                        Err(Refusal::Retry(version)) => return self.initialize(version).await,
+                        // The probe may still be answered: a slow modern server refuses this.
+                        Err(Refusal::Final(error)) if probe_open => refused = Some(error),
+                        Err(Refusal::Final(error)) => return Err(error),
+                    }
+                }
+                () = tokio::time::sleep_until(self.deadline) => {
+                    return Err(refused.unwrap_or_else(|| self.timeout(method::INITIALIZE)));
+                }
+            }
+        }
+    }
+
+    async fn initialize(&mut self, version: Version) -> Result<Negotiated, HandshakeError> {
+        let mut version = version;
+        let mut retried = false;
+        loop {
+            let mut ticket = self.send_initialize(version).await?;
+            let outcome = self.wait(&mut ticket, method::INITIALIZE).await?;
+            match self.judge_initialize(version, outcome) {
+                Ok(negotiated) => return Ok(negotiated),
+                Err(Refusal::Retry(other)) if !retried => {
+                    self.how.push(format!("initialize with {version} refused, trying {other}"));
+                    retried = true;
+                    version = other;
+                }
+                Err(Refusal::Retry(_) | Refusal::SpeaksModern) => return Err(refuses_ours()),
+                Err(Refusal::Final(error)) => return Err(error),
+            }
+        }
+    }
+
+    async fn discover(&self) -> Result<Ticket, HandshakeError> {
+        let params = modern_params(Params::new());
+        let mirror = Mirror {
+            version: Some(Version::MODERN.as_str().to_owned()),
+            modern: true,
+            ..Mirror::default()
+        };
+        self.mux.begin(method::DISCOVER, &params, mirror, None).await.map_err(failed)
+    }
+
+    async fn send_initialize(&self, version: Version) -> Result<Ticket, HandshakeError> {
+        let params = Params::new()
+            .with("protocolVersion", Raw::of(&version.as_str()))
+            .with("capabilities", Raw::empty_object())
+            .with("clientInfo", client_info());
+        self.mux.begin(method::INITIALIZE, &params, Mirror::default(), None).await.map_err(failed)
+    }
+
+    async fn wait(
+        &self,
+        ticket: &mut Ticket,
+        method: &'static str,
+    ) -> Result<Outcome, HandshakeError> {
+        ticket.answer_by(self.deadline).await.ok_or_else(|| self.timeout(method))
+    }
+
+    fn timeout(&self, method: &'static str) -> HandshakeError {
+        HandshakeError::Timeout { method, after: self.start, hint: self.mux.hint() }
+    }
+
+    fn judge_initialize(&mut self, sent: Version, outcome: Outcome) -> Result<Negotiated, Refusal> {
+        match outcome {
+            Ok(result) => {
+                let negotiated = read_initialize(&result).map_err(Refusal::Final)?;
+                self.how.push(format!("initialize answered {}", negotiated.version));
+                Ok(negotiated)
+            }
+            Err(failure) => Err(judge_refusal(sent, failure)),
+        }
+    }
+}
+
+/// Why `initialize` gave no session.
+#[derive(Debug)]
+enum Refusal {
+    /// The server names an older version that we speak.
+    Retry(Version),
+    /// The server says that it speaks the modern revision.
+    SpeaksModern,
+    /// That was it.
+    Final(HandshakeError),
+}
+
+fn judge_refusal(sent: Version, failure: Failure) -> Refusal {
+    let (offered, words) = match &failure {
+        Failure::Rpc(error) => (error.supported_versions(), error.message.clone()),
+        Failure::Exchange(ExchangeError::Status(status)) if status.status == 400 => {
+            let rpc = status.rpc.as_ref();
+            let words = rpc.map_or_else(|| status.excerpt.clone(), |error| error.message.clone());
+            (rpc.and_then(RpcError::supported_versions), words)
+        }
+        _ => (None, String::new()),
+    };
+    if let Some(offered) = &offered {
+        if Version::best(Era::Modern, offered).is_some() {
+            return Refusal::SpeaksModern;
+        }
+        return match Version::best(Era::Legacy, offered) {
+            Some(version) if version != sent => Refusal::Retry(version),
+            Some(_) => Refusal::Final(failed(failure)),
+            None => Refusal::Final(no_common(offered)),
+        };
+    }
+    match Version::named_in(&words) {
+        Some(version) if version < sent => Refusal::Retry(version),
+        _ => Refusal::Final(match failure {
+            Failure::Rpc(error) => HandshakeError::Refused { method: method::INITIALIZE, error },
+            other => failed(other),
+        }),
+    }
+}
+
+fn judge_probe(outcome: Outcome) -> Verdict {
+    match outcome {
+        Ok(result) => judge_discovered(&result),
+        Err(Failure::Rpc(error)) => judge_probe_error(&error),
+        Err(Failure::Exchange(ExchangeError::Status(status))) => judge_probe_status(*status),
+        Err(Failure::Exchange(ExchangeError::NotRpc { content_type, .. })) => Verdict::Legacy {
+            version: Version::LEGACY,
+            why: format!("server/discover was answered with {content_type:?}"),
+            empty: false,
+        },
+        Err(other) => Verdict::Fail(failed(other)),
+    }
+}
+
+fn judge_discovered(result: &Raw) -> Verdict {
+    let legacy =
+        |why: &str, version, empty| Verdict::Legacy { version, why: why.to_owned(), empty };
+    let Some(found) = result.is_object().then(|| result.read::<Discovered>().ok()).flatten() else {
+        let why = "server/discover was answered with something that is no object";
+        return legacy(why, Version::LEGACY, true);
+    };
+    if found.protocol_version.is_some() && found.supported_versions.is_none() {
+        let why = "server/discover was answered like initialize";
+        return legacy(why, Version::LEGACY, false);
+    }
+    let server = found
+        .meta
+        .as_ref()
+        .and_then(|meta| member(meta, meta::SERVER_INFO))
+        .or_else(|| found.server_info.clone());
+    if found.supported_versions.is_none() && found.capabilities.is_none() && server.is_none() {
+        return legacy("server/discover was answered with nothing", Version::LEGACY, true);
+    }
+    let offered: Option<Vec<String>> = found.supported_versions.and_then(|raw| raw.read().ok());
+    if let Some(offered) = &offered
+        && Version::best(Era::Modern, offered).is_none()
+    {
+        return match Version::best(Era::Legacy, offered) {
+            Some(version) => legacy("server/discover lists legacy versions only", version, false),
+            None => Verdict::Fail(no_common(offered)),
+        };
+    }
+    let mut findings = odd_capabilities(found.capabilities.as_ref());
+    if offered.is_none() {
+        let message = format!(
+            "server/discover lists no supportedVersions; taken for {}, the version asked for",
+            Version::MODERN
+        );
+        findings.push(Finding::new("handshake/no-versions", Tier::Soft, "", message));
+    }
+    Verdict::Modern(Box::new(Negotiated {
+        era: Era::Modern,
+        version: Version::MODERN.as_str().to_owned(),
+        how: Vec::new(),
+        server,
+        capabilities: Capabilities { raw: found.capabilities },
+        instructions: found.instructions.and_then(|raw| raw.read().ok()),
+        findings,
+    }))
+}
+
+fn judge_probe_error(error: &RpcError) -> Verdict {
+    if error.code == error::UNSUPPORTED_VERSION {
+        let Some(offered) = error.supported_versions() else { return Verdict::Again };
+        if Version::best(Era::Modern, &offered).is_some() {
+            return Verdict::Again;
+        }
+        return match Version::best(Era::Legacy, &offered) {
+            Some(version) => Verdict::Legacy {
+                version,
+                why: "the server knows 2026-07-28 but serves legacy versions only".to_owned(),
+                empty: false,
+            },
+            None => Verdict::Fail(no_common(&offered)),
+        };
+    }
+    if error.is_modern() {
+        return Verdict::Fail(HandshakeError::Refused {
+            method: method::DISCOVER,
+            error: error.clone(),
+        });
+    }
+    tracing::debug!(%error, "server/discover answered with an error: legacy");
+    Verdict::Legacy {
+        version: Version::LEGACY,
+        why: format!("server/discover answered error {}", error.code),
+        empty: false,
+    }
+}
+
+fn judge_probe_status(status: StatusError) -> Verdict {
+    if let Some(error) = status.rpc.as_ref().filter(|error| error.is_modern()) {
+        return judge_probe_error(error);
+    }
+    match status.status {
+        // 500 and 501 are how some servers meet a method they do not know. An answer to
+        // `initialize` then speaks for itself; the other 5xx are outages.
+        400 | 402 | 404..=406 | 409..=428 | 431..=499 | 500 | 501 => Verdict::Legacy {
+            version: Version::LEGACY,
+            why: format!("server/discover answered HTTP {}", status.status),
+            empty: false,
+        },
+        _ => Verdict::Fail(HandshakeError::Exchange(ExchangeError::Status(Box::new(status)))),
+    }
+}
+
+fn read_initialize(result: &Raw) -> Result<Negotiated, HandshakeError> {
+    let unusable = |why: &str| HandshakeError::Unusable {
+        method: method::INITIALIZE,
+        why: format!("{why}: {}", sanitise::line(result.get(), 120)),
+    };
+    let found = if result.is_object() { result.read::<Discovered>().ok() } else { None };
+    let found = found.ok_or_else(|| unusable("no object"))?;
+    if found.protocol_version.is_none()
+        && found.capabilities.is_none()
+        && found.server_info.is_none()
+    {
+        return Err(unusable("it names no version and no capabilities"));
+    }
+    let version = found
+        .protocol_version
+        .map(|raw| raw.read::<String>().unwrap_or_else(|_| raw.get().to_owned()))
+        .unwrap_or_default();
+    let mut findings = odd_capabilities(found.capabilities.as_ref());
+    if Version::parse(&version).is_none_or(|version| version.era() != Era::Legacy) {
+        let ours: Vec<_> = Version::ALL.iter().map(|version| version.as_str()).collect();
+        let message = format!(
+            "initialize answered version {:?}, which is none of ours ({})",
+            sanitise::line(&version, 40),
+            ours.join(", ")
+        );
+        findings.push(Finding::new("handshake/unknown-version", Tier::Soft, "", message));
+    }
+    Ok(Negotiated {
+        era: Era::Legacy,
+        version: sanitise::line(&version, 40),
+        how: Vec::new(),
+        server: found.server_info,
+        capabilities: Capabilities { raw: found.capabilities },
+        instructions: found.instructions.and_then(|raw| raw.read().ok()),
+        findings,
+    })
+}
+
+/// Capabilities that are no objects still count as declared; worth a word when they hold something.
+fn odd_capabilities(capabilities: Option<&Raw>) -> Vec<Finding> {
+    let members = capabilities
+        .and_then(|raw| toolcrib_core::rpc::message::members(raw).ok())
+        .unwrap_or_default();
+    members
+        .into_iter()
+        .filter(|(_, value)| !value.is_object() && !value.is_null() && value.get() != "[]")
+        .map(|(name, _)| {
+            let message = format!(
+                "capability {} is no object; it counts as declared",
+                sanitise::line(&name, 60)
+            );
+            Finding::new("handshake/odd-capability", Tier::Soft, "", message)
+        })
+        .collect()
+}
+
+/// A modern server that says nothing about itself.
+fn bare_modern() -> Negotiated {
+    Negotiated {
+        era: Era::Modern,
+        version: Version::MODERN.as_str().to_owned(),
+        how: Vec::new(),
+        server: None,
+        capabilities: Capabilities::default(),
+        instructions: None,
+        findings: Vec::new(),
+    }
+}
+
+/// The rules a session follows: those of its version, or of the nearest one when the server named
+/// a version that nobody published.
+pub(crate) fn rules(negotiated: &Negotiated) -> Version {
+    Version::parse(&negotiated.version).unwrap_or_else(|| match negotiated.era {
+        Era::Modern => Version::MODERN,
+        Era::Legacy if negotiated.version.as_str() < Version::V2025_03_26.as_str() => {
+            Version::V2024_11_05
+        }
+        Era::Legacy => Version::LEGACY,
+    })
+}
+
+/// How messages are headed after the handshake.
+pub(crate) fn mirror_after(negotiated: &Negotiated) -> Mirror {
+    let modern = negotiated.era == Era::Modern;
+    // The header exists since 2025-06-18; older servers may not know it.
+    let version = (rules(negotiated) >= Version::V2025_06_18).then(|| negotiated.version.clone());
+    Mirror { version, modern, ..Mirror::default() }
+}
+
+/// Adds what every modern request carries.
+pub(crate) fn modern_params(params: Params) -> Params {
+    params
+        .with_meta(meta::PROTOCOL_VERSION, Raw::of(&Version::MODERN.as_str()))
+        .with_meta(meta::CLIENT_CAPABILITIES, Raw::empty_object())
+        .with_meta(meta::CLIENT_INFO, client_info())
+}
+
+fn client_info() -> Raw {
+    Raw::of(&serde_json::json!({"name": "toolcrib", "version": env!("CARGO_PKG_VERSION")}))
+}
+
+fn member(object: &Raw, key: &str) -> Option<Raw> {
+    let members = toolcrib_core::rpc::message::members(object).ok()?;
+    members.into_iter().find(|(name, _)| name == key).map(|(_, value)| value)
+}
+
+fn no_common(offered: &[String]) -> HandshakeError {
+    let ours: Vec<_> = Version::ALL.iter().map(|version| version.as_str()).collect();
+    let theirs = sanitise::line(&offered.join(", "), 200);
+    HandshakeError::NoCommonVersion {
+        theirs: if theirs.is_empty() { "none".to_owned() } else { theirs },
+        ours: ours.join(", "),
+    }
+}
+
+fn refuses_ours() -> HandshakeError {
+    HandshakeError::Unusable {
+        method: method::DISCOVER,
+        why: format!("the server lists {} and refuses it when asked", Version::MODERN),
+    }
+}
+
+fn failed(failure: Failure) -> HandshakeError {
+    match failure {
+        Failure::Rpc(error) => HandshakeError::Refused { method: method::INITIALIZE, error },
+        Failure::Exchange(error) => HandshakeError::Exchange(error),
+        Failure::Closed(closed) => HandshakeError::Closed(closed),
+        Failure::Violation(what) => HandshakeError::Violation(what),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(result: &str) -> &'static str {
+        match judge_probe(Ok(Raw::parse(result).unwrap())) {
+            Verdict::Modern(_) => "modern",
+            Verdict::Again => "again",
+            Verdict::Legacy { empty: true, .. } => "empty",
+            Verdict::Legacy { .. } => "legacy",
+            Verdict::Fail(_) => "fail",
+        }
+    }
+
+    #[test]
+    fn a_result_that_says_something_is_modern() {
+        let check = |text: &str, expect: &str| assert_eq!(verdict(text), expect, "{text}");
+        check(r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#, "modern");
+        check(r#"{"capabilities":{"tools":{}}}"#, "modern");
+        check(r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x"}}}"#, "modern");
+        check(r#"{"supportedVersions":["2025-11-25"],"capabilities":{}}"#, "legacy");
+        check(r#"{"supportedVersions":["2031-01-01"]}"#, "fail");
+        check(r#"{"supportedVersions":null,"capabilities":{}}"#, "modern");
+        check(r#"{"protocolVersion":"2025-06-18","capabilities":{}}"#, "legacy");
+        check("{}", "empty");
+        check("null", "empty");
+        check("[]", "empty");
+    }
+
+    #[test]
+    fn only_the_three_modern_codes_settle_the_modern_era() {
+        let check = |code: i64, data: &str, expect: &str| {
+            let mut error = RpcError::new(code, "x");
+            error.data = Some(Raw::parse(data).unwrap());
+            let got = match judge_probe_error(&error) {
+                Verdict::Again => "again",
+                Verdict::Legacy { version, .. } => version.as_str(),
+                Verdict::Fail(_) => "fail",
+                Verdict::Modern(_) => "modern",
+            };
+            assert_eq!(got, expect, "{code} {data}");
+        };
+        check(-32601, "null", "2025-11-25");
+        check(-32602, "null", "2025-11-25");
+        check(-32001, "null", "2025-11-25");
+        check(-32022, r#"{"supported":["2026-07-28"],"requested":"x"}"#, "again");
+        check(-32022, r#"{"supported":["2025-06-18"],"requested":"x"}"#, "2025-06-18");
+        check(-32022, r#"{"supported":["1.0"],"requested":"x"}"#, "fail");
+        check(-32020, "null", "fail");
+        check(-32021, "null", "fail");
+    }
+
+    #[test]
+    fn outages_and_challenges_are_no_verdict() {
+        let check = |status: u16, legacy: bool| {
+            let status = StatusError { status, ..StatusError::default() };
+            let got = matches!(judge_probe_status(status.clone()), Verdict::Legacy { .. });
+            assert_eq!(got, legacy, "{}", status.status);
+        };
+        for status in [400, 404, 405, 406, 415, 422, 500] {
+            check(status, true);
+        }
+        for status in [301, 401, 403, 429, 502, 503, 504] {
+            check(status, false);
+        }
+    }
+
+    #[test]
+    fn a_refused_version_is_retried_with_one_that_was_named() {
+        let status = |text: &str| {
+            let status =
+                StatusError { status: 400, excerpt: text.to_owned(), ..StatusError::default() };
+            Failure::Exchange(ExchangeError::Status(Box::new(status)))
+        };
+        let refusal = judge_refusal(Version::LEGACY, status("accepted are 2025-06-18, 2025-03-26"));
+        assert!(matches!(refusal, Refusal::Retry(Version::V2025_06_18)));
+        let refusal = judge_refusal(Version::LEGACY, status("you sent 2025-11-25"));
+        assert!(matches!(refusal, Refusal::Final(_)));
+        let modern =
+            RpcError::new(-32022, "x").with_data(&serde_json::json!({"supported": ["2026-07-28"]}));
+        let refusal = judge_refusal(Version::LEGACY, Failure::Rpc(modern));
+        assert!(matches!(refusal, Refusal::SpeaksModern));
+    }
+
+    #[test]
+    fn unpublished_versions_get_the_rules_of_their_time() {
+        let check = |version: &str, expect: Version| {
+            let mut negotiated = bare_modern();
+            negotiated.era = Era::Legacy;
+            negotiated.version = version.to_owned();
+            assert_eq!(rules(&negotiated), expect, "{version}");
+        };
+        check("2024-10-07", Version::V2024_11_05);
+        check("2025-06-18", Version::V2025_06_18);
+        check("2025-12-01", Version::V2025_11_25);
+        check("", Version::V2024_11_05);
+    }
+}

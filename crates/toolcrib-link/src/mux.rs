@@ -1,0 +1,477 @@
+//! One connection: requests out, answers matched by id, and everything else the server sends
+//! sorted: notifications counted, its requests answered or refused.
+//!
+//! The mux knows which era it is in only to apply the one rule that differs: a modern server sends
+//! no requests and no batches (specification, basic/patterns/mrtr and transports).
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::Deserialize;
+use tokio::{
+    sync::{broadcast, mpsc, oneshot, watch},
+    time::{Instant, timeout},
+};
+use toolcrib_core::{
+    finding::{Finding, Tier},
+    raw::Raw,
+    rpc::{Message, Params, ReplyId, RpcError, error, message, meta, method},
+    sanitise,
+    surface::ListKind,
+    version::Era,
+};
+
+use crate::{
+    channel::{Inbound, Mirror, Outgoing},
+    pending::{Failure, Notice, Outcome, Pending},
+    wire::Wire,
+};
+
+/// What a server says without being asked.
+#[derive(Debug, Clone)]
+pub enum ServerEvent {
+    /// `notifications/message`: its parameters.
+    Log(Raw),
+    /// `notifications/resources/updated`: the URI.
+    ResourceUpdated(String),
+}
+
+/// How often each list was announced as changed since the connection began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    counts: [u64; 4],
+}
+
+impl Changes {
+    /// The count of one list.
+    pub const fn of(&self, kind: ListKind) -> u64 {
+        self.counts[kind as usize]
+    }
+
+    fn bump(&mut self, kind: ListKind) {
+        self.counts[kind as usize] += 1;
+    }
+}
+
+/// How many log messages and updates wait for a slow listener before the oldest are dropped.
+const EVENTS: usize = 256;
+/// How long a notification or a reply of ours may take to leave.
+const SEND: Duration = Duration::from_secs(10);
+
+pub(crate) struct Mux {
+    shared: Arc<Shared>,
+    pump: OnceLock<tokio::task::AbortHandle>,
+}
+
+struct Shared {
+    wire: Wire,
+    pending: Pending,
+    era: AtomicU8,
+    changes: watch::Sender<Changes>,
+    events: broadcast::Sender<ServerEvent>,
+    closed: watch::Sender<Option<String>>,
+    /// Version header for what is sent outside a request.
+    version: std::sync::Mutex<Mirror>,
+    violation: OnceLock<String>,
+    refused: AtomicU8,
+}
+
+/// A request in flight. Dropping it before its answer gives the request up: the waiter is removed
+/// and the server is told by the means of the transport.
+pub(crate) struct Ticket {
+    shared: Arc<Shared>,
+    pub(crate) id: u64,
+    answer: oneshot::Receiver<Outcome>,
+    modern: bool,
+    cancellable: bool,
+    done: bool,
+}
+
+impl Mux {
+    /// Starts sorting what comes through `inbox`.
+    pub(crate) fn start(wire: Wire, inbox: mpsc::Receiver<Inbound>) -> Self {
+        let shared = Arc::new(Shared {
+            wire,
+            pending: Pending::default(),
+            era: AtomicU8::new(UNSETTLED),
+            changes: watch::Sender::new(Changes::default()),
+            events: broadcast::Sender::new(EVENTS),
+            closed: watch::Sender::new(None),
+            version: std::sync::Mutex::default(),
+            violation: OnceLock::new(),
+            refused: AtomicU8::new(0),
+        });
+        let pump = tokio::spawn(pump(Arc::clone(&shared), inbox)).abort_handle();
+        Self { shared, pump: OnceLock::from(pump) }
+    }
+
+    /// Tells the mux which era was negotiated and how later messages are headed.
+    pub(crate) fn settle_era(&self, era: Era, mirror: Mirror) {
+        self.shared.era.store(if era == Era::Modern { MODERN } else { LEGACY }, Ordering::Relaxed);
+        *lock(&self.shared.version) = mirror;
+    }
+
+    /// Sends a request.
+    pub(crate) async fn begin(
+        &self,
+        method: &'static str,
+        params: &Params,
+        mirror: Mirror,
+        notices: Option<mpsc::Sender<Notice>>,
+    ) -> Result<Ticket, Failure> {
+        let wants_progress = notices.is_some();
+        let (id, answer) = self.shared.pending.enter(notices)?;
+        let body = if wants_progress && method != method::LISTEN {
+            let params = params.clone().with_meta(meta::PROGRESS_TOKEN, Raw::of(&id));
+            message::request(id, method, &params)
+        } else {
+            message::request(id, method, params)
+        };
+        let ticket = Ticket {
+            shared: Arc::clone(&self.shared),
+            id,
+            answer,
+            modern: mirror.modern,
+            cancellable: !matches!(method, method::DISCOVER | method::INITIALIZE),
+            done: false,
+        };
+        let outgoing = Outgoing { id, method: method.to_owned(), body, mirror };
+        if self.shared.wire.send(outgoing).await.is_err() {
+            // The pump knows the reason and has, or will have, ended every waiter with it.
+            tracing::debug!(id, method, "not sent: the connection is closed");
+        }
+        Ok(ticket)
+    }
+
+    /// Sends a notification; failures are logged, never fatal.
+    pub(crate) async fn notify(&self, method: &str, params: &Params, mirror: Mirror) {
+        self.shared.notify(method, params, mirror).await;
+    }
+
+    /// The counts of announced changes, as they grow.
+    pub(crate) fn changes(&self) -> watch::Receiver<Changes> {
+        self.shared.changes.subscribe()
+    }
+
+    /// Counts a change of every list, after a gap in which notifications may have been lost.
+    pub(crate) fn bump_all(&self) {
+        self.shared.changes.send_modify(|changes| {
+            for kind in ListKind::ALL {
+                changes.bump(kind);
+            }
+        });
+    }
+
+    /// Log messages and resource updates.
+    pub(crate) fn events(&self) -> broadcast::Receiver<ServerEvent> {
+        self.shared.events.subscribe()
+    }
+
+    /// Why the connection is gone, once it is.
+    pub(crate) fn closed(&self) -> watch::Receiver<Option<String>> {
+        self.shared.closed.subscribe()
+    }
+
+    /// The transport.
+    pub(crate) fn wire(&self) -> &Wire {
+        &self.shared.wire
+    }
+
+    /// Why nothing may have come, for a timeout's text.
+    pub(crate) fn hint(&self) -> Option<String> {
+        self.shared.pending.hint()
+    }
+
+    /// What was noticed on the wire so far.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.shared.pending.findings();
+        if let Some(violation) = self.shared.violation.get() {
+            let message = violation.clone();
+            findings.push(Finding::new("wire/violation", Tier::Hard, "", message));
+        }
+        findings
+    }
+
+    /// Closes the connection and whatever is behind it; idempotent.
+    pub(crate) async fn close(&self) {
+        self.shared.pending.end(&Failure::Closed(crate::channel::Closed::ByUs));
+        self.shared.wire.close().await;
+        self.shared.closed.send_if_modified(|closed| closed.replace("closed".to_owned()).is_none());
+        if let Some(pump) = self.pump.get() {
+            pump.abort();
+        }
+    }
+}
+
+impl Drop for Mux {
+    fn drop(&mut self) {
+        if let Some(pump) = self.pump.get() {
+            pump.abort();
+        }
+    }
+}
+
+const UNSETTLED: u8 = 0;
+const LEGACY: u8 = 1;
+const MODERN: u8 = 2;
+
+/// Takes what the channel delivers until it is gone.
+async fn pump(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Inbound>) {
+    while let Some(inbound) = inbox.recv().await {
+        match inbound {
+            Inbound::Message { origin, message } => shared.sort(origin, message),
+            Inbound::Batch { origin, messages } => {
+                if shared.is_modern() {
+                    shared.violate(
+                        "the server sent a JSON-RPC batch, which 2026-07-28 does not know",
+                    );
+                } else {
+                    for message in messages {
+                        shared.sort(origin, message);
+                    }
+                }
+            }
+            Inbound::Noise(excerpt) => shared.pending.note_noise(excerpt),
+            Inbound::Lossy => shared.pending.note_lossy(),
+            Inbound::RequestFailed { origin, error } => {
+                shared.pending.settle(origin, Err(Failure::Exchange(error)));
+            }
+            Inbound::Closed(closed) => {
+                shared.closed.send_replace(Some(closed.to_string()));
+                shared.pending.end(&Failure::Closed(closed));
+                return;
+            }
+        }
+        if let Some(violation) = shared.violation.get() {
+            shared.pending.end(&Failure::Violation(violation.clone()));
+            shared.closed.send_replace(Some(violation.clone()));
+            shared.wire.close().await;
+            return;
+        }
+    }
+    shared.pending.end(&Failure::Closed(crate::channel::Closed::StreamEnded));
+    shared.closed.send_if_modified(|closed| {
+        let first = closed.is_none();
+        closed.get_or_insert_with(|| "the connection ended".to_owned());
+        first
+    });
+}
+
+impl Shared {
+    fn is_modern(&self) -> bool {
+        self.era.load(Ordering::Relaxed) == MODERN
+    }
+
+    fn violate(&self, what: &str) {
+        // The first violation is the one to report.
+        let _ = self.violation.set(what.to_owned());
+    }
+
+    fn sort(self: &Arc<Self>, origin: Option<u64>, message: Message) {
+        match message {
+            Message::Response { id, outcome } => self.answer(origin, id, outcome),
+            Message::Notification { method, params } => self.notification(&method, params.as_ref()),
+            Message::Request { id, method, .. } => self.request(id, &method),
+        }
+    }
+
+    fn answer(&self, origin: Option<u64>, id: ReplyId, outcome: Result<Raw, RpcError>) {
+        let outcome = outcome.map_err(Failure::Rpc);
+        match id {
+            ReplyId::Ours(id) => self.pending.settle(id, outcome),
+            ReplyId::Dressed(id) => {
+                self.pending.note_dressed();
+                self.pending.settle(id, outcome);
+            }
+            // An error without an id answers a request that could not be read: the one whose
+            // exchange carried it, or the only one there is. A result without an id is nobody's.
+            ReplyId::Null => match origin.or_else(|| self.pending.only()) {
+                Some(id) if outcome.is_err() => self.pending.settle(id, outcome),
+                _ => self.pending.note_unknown("null".to_owned()),
+            },
+            ReplyId::Foreign(id) => self.pending.note_unknown(id),
+        }
+    }
+
+    fn notification(&self, method: &str, params: Option<&Raw>) {
+        let bump = |kinds: &[ListKind]| {
+            self.changes.send_modify(|changes| kinds.iter().for_each(|kind| changes.bump(*kind)));
+        };
+        match method {
+            method::TOOLS_CHANGED => bump(&[ListKind::Tools]),
+            method::PROMPTS_CHANGED => bump(&[ListKind::Prompts]),
+            method::RESOURCES_CHANGED => bump(&[ListKind::Resources, ListKind::ResourceTemplates]),
+            method::PROGRESS => self.progress(params),
+            method::ACKNOWLEDGED => {
+                if let Some(id) = params.and_then(subscription_id) {
+                    self.pending.notice(id, Notice::Acknowledged, None);
+                }
+            }
+            method::CANCELLED => {
+                // Only a listen request may be cancelled by the server; it ends like a result.
+                if let Some(id) = params.and_then(cancelled_id).filter(|_| self.is_modern()) {
+                    self.pending.settle(id, Ok(Raw::empty_object()));
+                }
+            }
+            method::LOG => {
+                // Nobody listening is fine.
+                let _ = self
+                    .events
+                    .send(ServerEvent::Log(params.map_or_else(Raw::empty_object, Raw::clone)));
+            }
+            method::RESOURCE_UPDATED => {
+                #[derive(Deserialize)]
+                struct Updated {
+                    uri: String,
+                }
+                if let Some(updated) = params.and_then(|params| params.read::<Updated>().ok()) {
+                    let _ = self.events.send(ServerEvent::ResourceUpdated(updated.uri));
+                }
+            }
+            other => tracing::debug!(method = %sanitise::line(other, 80), "notification ignored"),
+        }
+    }
+
+    fn progress(&self, params: Option<&Raw>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Progress {
+            progress_token: Raw,
+            progress: f64,
+        }
+        let Some(params) = params else { return };
+        let token = params.read::<Progress>().ok().and_then(|progress| {
+            let token = progress.progress_token.get().trim_matches('"').parse::<u64>().ok()?;
+            Some((token, progress.progress))
+        });
+        let known = token.is_some_and(|(token, progress)| {
+            self.pending.notice(token, Notice::Progress(params.clone()), Some(progress))
+        });
+        if !known {
+            tracing::debug!("progress for a token that is not ours, or going backwards, dropped");
+        }
+    }
+
+    /// Answers a request of the server: `ping` always, anything else is not offered.
+    fn request(self: &Arc<Self>, id: Raw, method: &str) {
+        if self.is_modern() {
+            if method != method::PING {
+                let method = sanitise::line(method, 80);
+                self.violate(&format!(
+                    "the server sent a request ({method}) on a 2026-07-28 connection"
+                ));
+            }
+            return;
+        }
+        let outcome = if method == method::PING {
+            Ok(Raw::empty_object())
+        } else {
+            let method = sanitise::line(method, 80);
+            tracing::debug!(method, "refused a request of the server");
+            Err(RpcError::new(
+                error::METHOD_NOT_FOUND,
+                format!("{method} is not offered by this client"),
+            ))
+        };
+        if self.refused.load(Ordering::Relaxed) >= MAX_REPLIES {
+            return;
+        }
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        let shared = Arc::clone(self);
+        tokio::spawn(async move {
+            let body = message::response(&id, &outcome);
+            let mirror = lock(&shared.version).clone();
+            match timeout(SEND, shared.wire.reply(body, mirror)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "reply not delivered"),
+                Err(_) => tracing::debug!("reply not delivered in time"),
+            }
+            shared.refused.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    async fn notify(&self, method: &str, params: &Params, mirror: Mirror) {
+        let body = message::notification(method, params);
+        match timeout(SEND, self.wire.notify(body, mirror)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(method, %error, "notification not delivered"),
+            Err(_) => tracing::debug!(method, "notification not delivered in time"),
+        }
+    }
+}
+
+/// Most replies to a server's requests that may be on their way at once; a flood is dropped.
+const MAX_REPLIES: u8 = 64;
+
+fn subscription_id(params: &Raw) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Tagged {
+        #[serde(rename = "_meta")]
+        meta: Meta,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
+        id: Raw,
+    }
+    let id = params.read::<Tagged>().ok()?.meta.id;
+    id.get().trim_matches('"').parse().ok()
+}
+
+fn cancelled_id(params: &Raw) -> Option<u64> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled {
+        request_id: Raw,
+    }
+    params.read::<Cancelled>().ok()?.request_id.get().trim_matches('"').parse().ok()
+}
+
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Ticket {
+    /// Waits for the answer. May be called again after it was cancelled, not after it returned.
+    pub(crate) async fn answer(&mut self) -> Outcome {
+        let outcome = (&mut self.answer).await;
+        self.done = true;
+        outcome.unwrap_or(Err(Failure::Closed(crate::channel::Closed::ByUs)))
+    }
+
+    /// Waits for the answer until `deadline`; `None` when it passed.
+    pub(crate) async fn answer_by(&mut self, deadline: Instant) -> Option<Outcome> {
+        tokio::time::timeout_at(deadline, self.answer()).await.ok()
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.done || !self.shared.pending.leave(self.id) {
+            return;
+        }
+        if !self.cancellable {
+            return;
+        }
+        let by_closing = self.modern && self.shared.wire.cancels_by_closing();
+        self.shared.wire.cancel(self.id);
+        if by_closing {
+            return;
+        }
+        let (shared, id) = (Arc::clone(&self.shared), self.id);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let params = Params::new()
+                    .with("requestId", Raw::of(&id))
+                    .with("reason", Raw::of(&"given up by the client"));
+                let mirror = lock(&shared.version).clone();
+                shared.notify(method::CANCELLED, &params, mirror).await;
+            });
+        }
+    }
+}

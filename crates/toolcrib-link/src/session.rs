@@ -1,0 +1,419 @@
+//! A session: one live connection whose handshake is done.
+//!
+//! It dresses requests for its era, keeps their time, starts a new legacy HTTP session when the
+//! server has forgotten the old one, and reads results just far enough to tell a finished answer
+//! from one that asks for input.
+
+use std::{
+    sync::{Arc, Mutex as StdMutex, PoisonError},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use thiserror::Error;
+use tokio::{
+    sync::{Mutex, broadcast, mpsc, watch},
+    time::Instant,
+};
+use toolcrib_core::{
+    finding::Finding,
+    limits::Limits,
+    raw::Raw,
+    rpc::{Params, RpcError, error, method},
+    surface::Negotiated,
+    target::Timeouts,
+    version::Era,
+};
+
+use crate::{
+    channel::{Closed, ExchangeError, Mirror},
+    handshake::{Handshake, HandshakeError, Plan, mirror_after, modern_params, seconds},
+    mux::{Changes, Mux, ServerEvent},
+    pending::{Failure, Notice, Outcome},
+    wire,
+};
+
+/// Why a request gave no result.
+#[derive(Debug, Clone, Error)]
+pub enum RequestError {
+    /// The server answered with an error.
+    #[error("{0}")]
+    Rpc(RpcError),
+    /// The server asks for authorization.
+    #[error("the server asks for authorization{}", challenge.as_deref().map(|c| format!(" ({c})")).unwrap_or_default())]
+    NeedsAuth {
+        /// Its challenge.
+        challenge: Option<String>,
+    },
+    /// The HTTP exchange failed.
+    #[error("{0}")]
+    Exchange(ExchangeError),
+    /// The connection ended.
+    #[error("{0}")]
+    Closed(Closed),
+    /// The server broke the protocol; the connection was given up.
+    #[error("{0}")]
+    Violation(String),
+    /// No answer in time.
+    #[error("no answer to {method} within {}{}", seconds(*after), hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
+    Timeout {
+        /// Which request.
+        method: &'static str,
+        /// How long we waited.
+        after: Duration,
+        /// What came instead.
+        hint: Option<String>,
+    },
+    /// The result is none this revision knows.
+    #[error("the result of {method} is not usable: {why}")]
+    Unusable {
+        /// Which request.
+        method: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The server had forgotten the session and a new one could not be made.
+    #[error("the session was lost and could not be renewed: {0}")]
+    Renewal(HandshakeError),
+}
+
+impl RequestError {
+    /// True when the server says it has no such method.
+    pub fn is_method_not_found(&self) -> bool {
+        matches!(self, Self::Rpc(error) if error.code == error::METHOD_NOT_FOUND)
+    }
+
+    /// True when the server may have acted on the request although no answer came.
+    pub const fn may_have_run(&self) -> bool {
+        match self {
+            Self::Timeout { .. } | Self::Closed(_) | Self::Violation(_) | Self::Unusable { .. } => {
+                true
+            }
+            Self::Exchange(error) => {
+                !matches!(error, ExchangeError::Status(status) if status.status < 500)
+            }
+            Self::Rpc(_) | Self::NeedsAuth { .. } | Self::Renewal(_) => false,
+        }
+    }
+}
+
+/// A finished answer, or one that asks the client for input first.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// The result.
+    Complete(Raw),
+    /// `input_required` (specification, basic/patterns/mrtr), as sent.
+    InputRequired(Raw),
+}
+
+/// How one request is sent.
+#[derive(Debug, Default)]
+pub(crate) struct Sending {
+    pub(crate) mirror_name: Option<String>,
+    pub(crate) mirror_params: Vec<(String, String)>,
+    pub(crate) progress: Option<mpsc::Sender<Raw>>,
+    pub(crate) wait: Duration,
+    pub(crate) wait_max: Duration,
+}
+
+/// One live connection with its handshake done.
+pub struct Session {
+    mux: Mux,
+    negotiated: StdMutex<Arc<Negotiated>>,
+    timeouts: Timeouts,
+    limits: Limits,
+    /// Counts renewals; held while one runs, so that all who lost the session wait for one.
+    renewals: Mutex<u64>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        mux: Mux,
+        negotiated: Negotiated,
+        timeouts: Timeouts,
+        limits: Limits,
+    ) -> Self {
+        let negotiated = StdMutex::new(Arc::new(negotiated));
+        Self { mux, negotiated, timeouts, limits, renewals: Mutex::new(0) }
+    }
+
+    /// What the handshake settled.
+    pub fn negotiated(&self) -> Arc<Negotiated> {
+        Arc::clone(&self.negotiated.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The bounds this session keeps.
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// How long this session waits for what.
+    pub const fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    /// `stdio`, `streamable HTTP` or `HTTP+SSE`.
+    pub fn transport(&self) -> &'static str {
+        wire::name(self.mux.wire())
+    }
+
+    /// The process id of the server, when it is a child of ours.
+    pub fn pid(&self) -> Option<u32> {
+        self.mux.wire().pid()
+    }
+
+    /// The last words of the server on standard error.
+    pub fn stderr(&self, lines: usize) -> Option<String> {
+        self.mux.wire().stderr(lines)
+    }
+
+    /// How often each list was announced as changed.
+    pub fn changes(&self) -> watch::Receiver<Changes> {
+        self.mux.changes()
+    }
+
+    /// Log messages and resource updates, as they come.
+    pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
+        self.mux.events()
+    }
+
+    /// Why the connection is gone, once it is.
+    pub fn closed(&self) -> watch::Receiver<Option<String>> {
+        self.mux.closed()
+    }
+
+    /// What was noticed on the wire and in the handshake so far.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.negotiated().findings.clone();
+        findings.extend(self.mux.findings());
+        findings
+    }
+
+    /// Ends the session and the process behind it, within six seconds; idempotent.
+    pub async fn close(&self) {
+        self.mux.close().await;
+    }
+
+    pub(crate) const fn mux(&self) -> &Mux {
+        &self.mux
+    }
+
+    /// Sends one request and waits for its result, renewing a lost legacy session once.
+    pub(crate) async fn request(
+        &self,
+        method: &'static str,
+        params: &Params,
+        sending: Sending,
+    ) -> Result<Answer, RequestError> {
+        let renewals = *self.renewals.lock().await;
+        let outcome = self.attempt(method, params, &sending).await?;
+        let outcome = if self.lost_session(&outcome) {
+            self.renew(renewals).await?;
+            self.attempt(method, params, &sending).await?
+        } else {
+            outcome
+        };
+        self.judge(method, outcome)
+    }
+
+    async fn attempt(
+        &self,
+        method: &'static str,
+        params: &Params,
+        sending: &Sending,
+    ) -> Result<Outcome, RequestError> {
+        let negotiated = self.negotiated();
+        let mirror = Mirror {
+            name: sending.mirror_name.clone(),
+            params: sending.mirror_params.clone(),
+            ..mirror_after(&negotiated)
+        };
+        let dressed;
+        let params = if negotiated.era == Era::Modern {
+            dressed = modern_params(params.clone());
+            &dressed
+        } else {
+            params
+        };
+        let (notices, mut arriving) = match &sending.progress {
+            Some(_) => {
+                let (sender, receiver) = mpsc::channel(PROGRESS);
+                (Some(sender), Some(receiver))
+            }
+            None => (None, None),
+        };
+        let begun = Instant::now();
+        let hard = begun + sending.wait_max.max(sending.wait);
+        let mut deadline = begun + sending.wait;
+        let begin = self.mux.begin(method, params, mirror, notices);
+        let mut ticket = match tokio::time::timeout_at(deadline, begin).await {
+            Ok(Ok(ticket)) => ticket,
+            Ok(Err(failure)) => return Ok(Err(failure)),
+            Err(_) => return Err(self.timeout(method, begun.elapsed())),
+        };
+        loop {
+            tokio::select! {
+                biased;
+                Some(notice) = receive(&mut arriving) => {
+                    if let (Notice::Progress(params), Some(progress)) = (notice, &sending.progress) {
+                        // A listener that does not keep up loses progress, never the answer.
+                        let _ = progress.try_send(params);
+                        deadline = (Instant::now() + sending.wait).min(hard);
+                    }
+                }
+                outcome = ticket.answer() => return Ok(outcome),
+                () = tokio::time::sleep_until(deadline) => {
+                    return Err(self.timeout(method, begun.elapsed()));
+                }
+            }
+        }
+    }
+
+    fn timeout(&self, method: &'static str, after: Duration) -> RequestError {
+        let after = Duration::from_millis(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+        RequestError::Timeout { method, after, hint: self.mux.hint() }
+    }
+
+    fn judge(&self, method: &'static str, outcome: Outcome) -> Result<Answer, RequestError> {
+        let result = outcome.map_err(|failure| match failure {
+            Failure::Rpc(error) => RequestError::Rpc(error),
+            Failure::Exchange(ExchangeError::Status(status)) => {
+                match (status.status, &status.rpc) {
+                    (401, _) => RequestError::NeedsAuth { challenge: status.challenge },
+                    (_, Some(error)) => RequestError::Rpc(error.clone()),
+                    _ => RequestError::Exchange(ExchangeError::Status(status)),
+                }
+            }
+            Failure::Exchange(error) => RequestError::Exchange(error),
+            Failure::Closed(closed) => RequestError::Closed(closed),
+            Failure::Violation(what) => RequestError::Violation(what),
+        })?;
+        if self.negotiated().era == Era::Legacy {
+            return Ok(Answer::Complete(result));
+        }
+        match result_type(&result).as_deref() {
+            None | Some("complete") => Ok(Answer::Complete(result)),
+            Some("input_required") if may_ask(method) => Ok(Answer::InputRequired(result)),
+            Some(other) => {
+                let why = format!("resultType {:?}", toolcrib_core::sanitise::line(other, 40));
+                Err(RequestError::Unusable { method, why })
+            }
+        }
+    }
+
+    /// True when the server no longer knows the session this request belonged to: 404 with a
+    /// session id, or the words for it under another status.
+    fn lost_session(&self, outcome: &Outcome) -> bool {
+        if self.negotiated().era == Era::Modern || !self.mux.wire().has_session() {
+            return false;
+        }
+        match outcome {
+            Err(Failure::Exchange(ExchangeError::Status(status))) if status.had_session => {
+                let rpc = status.rpc.as_ref();
+                let unknown_method = rpc.is_some_and(|error| error.code == error::METHOD_NOT_FOUND);
+                let words = rpc.map_or(status.excerpt.as_str(), |error| error.message.as_str());
+                (status.status == 404 && !unknown_method)
+                    || (status.status == 400 && speaks_of_lost_session(words))
+            }
+            Err(Failure::Exchange(ExchangeError::NotRpc { excerpt, .. })) => {
+                speaks_of_lost_session(excerpt)
+            }
+            Err(Failure::Rpc(error)) => speaks_of_lost_session(&error.message),
+            _ => false,
+        }
+    }
+
+    /// Runs `initialize` again on the same connection; whoever comes second finds it done.
+    async fn renew(&self, seen: u64) -> Result<(), RequestError> {
+        let mut renewals = self.renewals.lock().await;
+        if *renewals != seen {
+            return Ok(());
+        }
+        tracing::debug!("the server has forgotten the session; starting a new one");
+        self.mux.wire().drop_session();
+        let deadline = Instant::now() + self.timeouts.start;
+        let handshake =
+            Handshake::new(&self.mux, self.timeouts.probe, self.timeouts.start, deadline);
+        let negotiated = handshake.run(Plan::Legacy).await.map_err(RequestError::Renewal)?;
+        self.mux.wire().open_stream(mirror_after(&negotiated));
+        *self.negotiated.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(negotiated);
+        *renewals += 1;
+        // Whatever changed while no stream was open was not announced to us.
+        self.mux.bump_all();
+        Ok(())
+    }
+}
+
+/// How many progress notifications wait for a slow listener.
+const PROGRESS: usize = 32;
+
+async fn receive(arriving: &mut Option<mpsc::Receiver<Notice>>) -> Option<Notice> {
+    match arriving {
+        Some(receiver) => receiver.recv().await,
+        None => None,
+    }
+}
+
+fn may_ask(method: &str) -> bool {
+    matches!(method, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
+}
+
+fn result_type(result: &Raw) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Typed<'a> {
+        #[serde(borrow, default)]
+        result_type: Option<std::borrow::Cow<'a, str>>,
+    }
+    if !result.is_object() {
+        return None;
+    }
+    result.view::<Typed<'_>>().ok()?.result_type.map(std::borrow::Cow::into_owned)
+}
+
+fn speaks_of_lost_session(words: &str) -> bool {
+    let words = words.to_lowercase();
+    words.contains("session")
+        && [
+            "not found",
+            "unknown",
+            "not known",
+            "invalid",
+            "expired",
+            "no longer",
+            "does not exist",
+            "terminated",
+            "missing",
+            "no valid",
+        ]
+        .iter()
+        .any(|sign| words.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_a_lost_session() {
+        let check = |words: &str, expect: bool| {
+            assert_eq!(speaks_of_lost_session(words), expect, "{words}");
+        };
+        check("Session not found", true);
+        check("bad request: this session is not known here", true);
+        check("Bad Request: No valid session ID provided", true);
+        check("tool not found", false);
+        check("the session fee is 3 EUR", false);
+    }
+
+    #[test]
+    fn a_result_type_is_read_from_objects_only() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(result_type(&Raw::parse(text).unwrap()).as_deref(), expect, "{text}");
+        };
+        check(r#"{"resultType":"complete"}"#, Some("complete"));
+        check(r#"{"resultType":null}"#, None);
+        check(r#"{"content":[]}"#, None);
+        check("[]", None);
+    }
+}
