@@ -14,3 +14,4 @@ pub mod version;
 pub mod rpc;
 pub mod target;
 pub mod surface;
+pub mod template;
