@@ -69,7 +69,8 @@ impl fmt::Debug for Pipe {
 impl Pipe {
     /// Starts `command`, which is run as it is, never through a shell. Everything it says goes to
     /// `inbox`, ending with exactly one [`Inbound::Closed`] unless the inbox is dropped before. Its
-    /// standard error goes to `log_file`, too, when one is given.
+    /// standard error goes to `log_file`, too, when one is given,
+    /// and `trace` sees every line.
     ///
     /// # Errors
     /// The process cannot be started.
@@ -80,8 +81,8 @@ impl Pipe {
         command: &Command,
         limits: &Limits,
         log_file: Option<PathBuf>,
-        inbox: Inbox,
         trace: Option<Trace>,
+        inbox: Inbox,
     ) -> Result<Self, SpawnError> {
         let (process, streams) = Process::start(command)?;
         let (stderr, stderr_task) =
