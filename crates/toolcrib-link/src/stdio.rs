@@ -69,8 +69,7 @@ impl fmt::Debug for Pipe {
 impl Pipe {
     /// Starts `command`, which is run as it is, never through a shell. Everything it says goes to
     /// `inbox`, ending with exactly one [`Inbound::Closed`] unless the inbox is dropped before. Its
-    /// standard error goes to `log_file`, too, when one is given,
-    /// and `trace` sees every line.
+    /// standard error goes to `log_file`, too, when one is given, and `trace` sees every line.
     ///
     /// # Errors
     /// The process cannot be started.
@@ -81,8 +80,8 @@ impl Pipe {
         command: &Command,
         limits: &Limits,
         log_file: Option<PathBuf>,
-        trace: Option<Trace>,
         inbox: Inbox,
+        trace: Option<Trace>,
     ) -> Result<Self, SpawnError> {
         let (process, streams) = Process::start(command)?;
         let (stderr, stderr_task) =
