@@ -20,6 +20,7 @@ mod session;
 mod service;
 mod exchange;
 mod listening;
+mod stdin;
 mod stdio;
 mod http;
 
@@ -31,5 +32,6 @@ pub use handler::{Answer, Handler, Request};
 pub use http::{HttpOptions, router, serve_http};
 pub use level::LogLevel;
 pub use peer::Peer;
+pub use stdin::stdin;
 pub use stdio::{StdioOptions, serve_stdio};
 pub use stop::{Stop, Stopper};

@@ -1,0 +1,3 @@
+//! The servers that `demo` and `demo-server` run.
+
+pub(crate) mod server;
