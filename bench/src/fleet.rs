@@ -1,7 +1,7 @@
 //! A hundred stdio servers discovered at once: how much a client adds to what starting the
 //! processes and exchanging the lines costs anyway, and how much memory it takes.
 
-use std::{process::Stdio, time::Instant};
+use std::{path::Path, process::Stdio, time::Instant};
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -17,7 +17,7 @@ use toolcrib_testkit::script;
 
 use crate::{
     measure::{Result, Sample, compare, megabytes, say, table, verdict},
-    peer,
+    ours, peer,
 };
 
 const SERVERS: usize = 100;
@@ -41,9 +41,10 @@ pub(crate) fn report(rounds: usize) -> Result<()> {
 /// # Errors
 /// It failed.
 pub(crate) async fn one(side: &str) -> Result<Sample> {
-    let program = script::binary().to_string_lossy().into_owned();
+    let program = script::binary();
     let args = ["--tools", TOOLS].map(str::to_owned).to_vec();
     match side {
+        "toolcrib" => toolcrib(&program, &args).await,
         "bare" => bare(&program, &args).await,
         "rmcp" => rmcp(&program, &args).await,
         _ => Err(format!("fleet has no side {side}").into()),
@@ -51,7 +52,7 @@ pub(crate) async fn one(side: &str) -> Result<Sample> {
 }
 
 /// Starts the same processes and exchanges the same lines; reads no JSON.
-async fn bare(program: &str, args: &[String]) -> Result<Sample> {
+async fn bare(program: &Path, args: &[String]) -> Result<Sample> {
     let begin = Instant::now();
     let mut fleet = JoinSet::new();
     for _ in 0..SERVERS {
@@ -93,7 +94,33 @@ fn params() -> Params {
         .with_meta(meta::CLIENT_INFO, client)
 }
 
-async fn rmcp(program: &str, args: &[String]) -> Result<Sample> {
+async fn toolcrib(program: &Path, args: &[String]) -> Result<Sample> {
+    let begin = Instant::now();
+    let mut fleet = JoinSet::new();
+    for _ in 0..SERVERS {
+        let (program, args) = (program.to_owned(), args.to_vec());
+        fleet.spawn(async move {
+            let session = ours::open(&program, &args).await?;
+            let surface = ours::surface(&session).await?;
+            Result::Ok((session, surface))
+        });
+    }
+    let (mut sessions, mut tools) = (Vec::new(), 0);
+    while let Some(done) = fleet.join_next().await {
+        let (session, surface) = done??;
+        tools += surface.tools.items.len();
+        sessions.push((session, surface));
+    }
+    let sample = Sample::now(begin, begin, tools);
+    let mut ends = JoinSet::new();
+    for (session, _) in sessions {
+        ends.spawn(async move { session.close().await });
+    }
+    ends.join_all().await;
+    Ok(sample)
+}
+
+async fn rmcp(program: &Path, args: &[String]) -> Result<Sample> {
     let begin = Instant::now();
     let mut fleet = JoinSet::new();
     for _ in 0..SERVERS {

@@ -1,12 +1,12 @@
 //! One server, 10,000 tools in 100 pages: how long from the first page's request to the typed list.
 
-use std::time::Instant;
+use std::{path::Path, time::Instant};
 
 use toolcrib_testkit::script;
 
 use crate::{
     measure::{Result, Sample, compare, say, table, verdict},
-    peer,
+    ours, peer,
 };
 
 /// The sides in turn, and the ratio.
@@ -26,15 +26,26 @@ pub(crate) fn report(rounds: usize) -> Result<()> {
 /// # Errors
 /// It failed.
 pub(crate) async fn one(side: &str) -> Result<Sample> {
-    let program = script::binary().to_string_lossy().into_owned();
+    let program = script::binary();
     let args = ["--tools", "10000", "--page", "100"].map(str::to_owned).to_vec();
     match side {
+        "toolcrib" => toolcrib(&program, &args).await,
         "rmcp" => rmcp(&program, &args).await,
         _ => Err(format!("list has no side {side}").into()),
     }
 }
 
-async fn rmcp(program: &str, args: &[String]) -> Result<Sample> {
+async fn toolcrib(program: &Path, args: &[String]) -> Result<Sample> {
+    let begin = Instant::now();
+    let session = ours::open(program, args).await?;
+    let from = Instant::now();
+    let surface = ours::surface(&session).await?;
+    let sample = Sample::now(begin, from, surface.tools.items.len());
+    session.close().await;
+    Ok(sample)
+}
+
+async fn rmcp(program: &Path, args: &[String]) -> Result<Sample> {
     let begin = Instant::now();
     let client = peer::connect(program, args).await?;
     let from = Instant::now();

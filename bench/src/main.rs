@@ -7,6 +7,7 @@ use std::{env, num::NonZeroUsize, thread};
 mod fleet;
 mod list;
 mod measure;
+mod ours;
 mod peer;
 
 use measure::{Result, say};

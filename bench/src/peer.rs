@@ -1,6 +1,6 @@
 //! The peer: a client built on rmcp, as its documentation shows one.
 
-use std::process::Stdio;
+use std::{path::Path, process::Stdio};
 
 use rmcp::{
     ClientServiceExt as _, RoleClient,
@@ -17,7 +17,7 @@ use crate::measure::Result;
 /// # Errors
 /// It does not start or agree.
 pub(crate) async fn connect(
-    program: &str,
+    program: &Path,
     args: &[String],
 ) -> Result<RunningService<RoleClient, ()>> {
     let mut command = Command::new(program);
