@@ -14,4 +14,6 @@ pub mod version;
 pub mod rpc;
 pub mod target;
 pub mod surface;
+pub mod catalog;
 pub mod template;
+pub mod check;
