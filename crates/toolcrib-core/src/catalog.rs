@@ -272,8 +272,8 @@ mod tests {
         check("files", "read-file", "files__read-file");
         check("a", "b__c", "a__b__c");
         check("a__b", "c", "a__b__c_92c52c85");
-        check("shop", "_order", "shop___order_a5d9bb5d");
-        check("x", "admin.tools.list", "x__admin_tools_list_c9ec4e35");
+        check("shop", "_order", "shop___order_01cfdf92");
+        check("x", "admin.tools.list", "x__admin_tools_list_ebb3d1b3");
     }
 
     #[test]
