@@ -18,6 +18,7 @@ use toolcrib_core::{
 use crate::{
     channel::{ExchangeError, INBOX, StatusError},
     handshake::{Handshake, HandshakeError, Plan},
+    host::Host,
     http::{OldSse, OpenError, SetupError, Streamable},
     mux::Mux,
     process::SpawnError,
@@ -38,6 +39,8 @@ pub struct Connecting {
     pub trace: Option<Trace>,
     /// The era found the last time; saves the probe, and is given up when it fails.
     pub known_era: Option<Era>,
+    /// What this client offers servers that ask it for something.
+    pub host: Option<Host>,
 }
 
 /// Why there is no session.
@@ -230,7 +233,7 @@ impl Attempt<'_> {
         inbox: mpsc::Receiver<crate::channel::Inbound>,
         plan: Plan,
     ) -> Result<Session, ConnectError> {
-        let mux = Mux::start(wire, inbox);
+        let mux = Mux::start(wire, inbox, self.connecting.host.clone());
         let timeouts = self.config.timeouts;
         let handshake = Handshake::new(&mux, timeouts.probe, timeouts.start, self.deadline);
         match handshake.run(plan).await {

@@ -135,7 +135,8 @@ async fn listen_once(
     state: &watch::Sender<Following>,
     first: bool,
 ) -> String {
-    let params = modern_params(Params::new().with("notifications", filter.clone()));
+    let params = Params::new().with("notifications", filter.clone());
+    let params = modern_params(params, session.mux().host());
     let mirror = mirror_after(&session.negotiated());
     let (sender, mut notices) = mpsc::channel(1);
     let begun = session.mux().begin(method::LISTEN, &params, mirror, Some(sender)).await;

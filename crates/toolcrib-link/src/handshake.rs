@@ -22,6 +22,7 @@ use toolcrib_core::{
 
 use crate::{
     channel::{Closed, ExchangeError, Mirror, StatusError},
+    host::{Host, declared},
     mux::{Mux, Ticket},
     pending::{Failure, Outcome},
 };
@@ -281,7 +282,7 @@ impl<'a> Handshake<'a> {
     }
 
     async fn discover(&self) -> Result<Ticket, HandshakeError> {
-        let params = modern_params(Params::new());
+        let params = modern_params(Params::new(), self.mux.host());
         let mirror = Mirror {
             version: Some(Version::MODERN.as_str().to_owned()),
             modern: true,
@@ -293,7 +294,7 @@ impl<'a> Handshake<'a> {
     async fn send_initialize(&self, version: Version) -> Result<Ticket, HandshakeError> {
         let params = Params::new()
             .with("protocolVersion", Raw::of(&version.as_str()))
-            .with("capabilities", Raw::empty_object())
+            .with("capabilities", declared(self.mux.host()))
             .with("clientInfo", client_info());
         self.mux.begin(method::INITIALIZE, &params, Mirror::default(), None).await.map_err(failed)
     }
@@ -558,10 +559,10 @@ pub(crate) fn mirror_after(negotiated: &Negotiated) -> Mirror {
 }
 
 /// Adds what every modern request carries.
-pub(crate) fn modern_params(params: Params) -> Params {
+pub(crate) fn modern_params(params: Params, host: Option<&Host>) -> Params {
     params
         .with_meta(meta::PROTOCOL_VERSION, Raw::of(&Version::MODERN.as_str()))
-        .with_meta(meta::CLIENT_CAPABILITIES, Raw::empty_object())
+        .with_meta(meta::CLIENT_CAPABILITIES, declared(host))
         .with_meta(meta::CLIENT_INFO, client_info())
 }
 

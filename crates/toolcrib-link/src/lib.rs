@@ -18,11 +18,13 @@ pub mod stdio;
 pub mod trace;
 mod tree;
 pub mod walk;
+pub mod host;
 mod wire;
 
 pub use connect::{ConnectError, Connecting, connect};
 pub use follow::{Follower, Following};
 pub use handshake::HandshakeError;
+pub use host::Host;
 pub use mux::{Changes, ServerEvent};
 pub use operation::{Operation, Performing, Resumed};
 pub use session::{Answer, RequestError, Session};

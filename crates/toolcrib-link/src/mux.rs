@@ -28,6 +28,7 @@ use toolcrib_core::{
 
 use crate::{
     channel::{Inbound, Mirror, Outgoing},
+    host::Host,
     pending::{Failure, Notice, Outcome, Pending},
     wire::Wire,
 };
@@ -78,7 +79,9 @@ struct Shared {
     /// Version header for what is sent outside a request.
     version: std::sync::Mutex<Mirror>,
     violation: OnceLock<String>,
-    refused: AtomicU8,
+    /// Replies to the server's requests that are on their way.
+    replying: AtomicU8,
+    host: Option<Host>,
 }
 
 /// A request in flight. Dropping it before its answer gives the request up: the waiter is removed
@@ -94,7 +97,11 @@ pub(crate) struct Ticket {
 
 impl Mux {
     /// Starts sorting what comes through `inbox`.
-    pub(crate) fn start(wire: Wire, inbox: mpsc::Receiver<Inbound>) -> Self {
+    pub(crate) fn start(
+        wire: Wire,
+        inbox: mpsc::Receiver<Inbound>,
+        host: Option<Host>,
+    ) -> Self {
         let shared = Arc::new(Shared {
             wire,
             pending: Pending::default(),
@@ -104,7 +111,8 @@ impl Mux {
             closed: watch::Sender::new(None),
             version: std::sync::Mutex::default(),
             violation: OnceLock::new(),
-            refused: AtomicU8::new(0),
+            replying: AtomicU8::new(0),
+            host,
         });
         let pump = tokio::spawn(pump(Arc::clone(&shared), inbox)).abort_handle();
         Self { shared, pump: OnceLock::from(pump) }
@@ -175,6 +183,11 @@ impl Mux {
     /// Why the connection is gone, once it is.
     pub(crate) fn closed(&self) -> watch::Receiver<Option<String>> {
         self.shared.closed.subscribe()
+    }
+
+    /// What this client offers.
+    pub(crate) fn host(&self) -> Option<&Host> {
+        self.shared.host.as_ref()
     }
 
     /// The transport.
@@ -276,7 +289,7 @@ impl Shared {
         match message {
             Message::Response { id, outcome } => self.answer(origin, id, outcome),
             Message::Notification { method, params } => self.notification(&method, params.as_ref()),
-            Message::Request { id, method, .. } => self.request(id, &method),
+            Message::Request { id, method, params } => self.request(id, method, params),
         }
     }
 
@@ -357,33 +370,25 @@ impl Shared {
         }
     }
 
-    /// Answers a request of the server: `ping` always, anything else is not offered.
-    fn request(self: &Arc<Self>, id: Raw, method: &str) {
+    /// Answers a request of the server: `ping` always, what the host offers, nothing else.
+    fn request(self: &Arc<Self>, id: Raw, method: String, params: Option<Raw>) {
         if self.is_modern() {
             if method != method::PING {
-                let method = sanitise::line(method, 80);
+                let method = sanitise::line(&method, 80);
                 self.violate(&format!(
                     "the server sent a request ({method}) on a 2026-07-28 connection"
                 ));
             }
             return;
         }
-        let outcome = if method == method::PING {
-            Ok(Raw::empty_object())
-        } else {
-            let method = sanitise::line(method, 80);
-            tracing::debug!(method, "refused a request of the server");
-            Err(RpcError::new(
-                error::METHOD_NOT_FOUND,
-                format!("{method} is not offered by this client"),
-            ))
-        };
-        if self.refused.load(Ordering::Relaxed) >= MAX_REPLIES {
+        if self.replying.load(Ordering::Relaxed) >= MAX_REPLIES {
+            tracing::debug!("a flood of requests of the server is dropped");
             return;
         }
-        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.replying.fetch_add(1, Ordering::Relaxed);
         let shared = Arc::clone(self);
         tokio::spawn(async move {
+            let outcome = shared.outcome(method, params).await;
             let body = message::response(&id, &outcome);
             let mirror = lock(&shared.version).clone();
             match timeout(SEND, shared.wire.reply(body, mirror)).await {
@@ -391,8 +396,21 @@ impl Shared {
                 Ok(Err(error)) => tracing::debug!(%error, "reply not delivered"),
                 Err(_) => tracing::debug!("reply not delivered in time"),
             }
-            shared.refused.fetch_sub(1, Ordering::Relaxed);
+            shared.replying.fetch_sub(1, Ordering::Relaxed);
         });
+    }
+
+    async fn outcome(&self, method: String, params: Option<Raw>) -> Result<Raw, RpcError> {
+        if method == method::PING {
+            return Ok(Raw::empty_object());
+        }
+        if let Some(host) = self.host.as_ref().filter(|host| host.offers(&method)) {
+            return (host.answer)(method, params).await;
+        }
+        let method = sanitise::line(&method, 80);
+        tracing::debug!(method, "refused a request of the server");
+        let message = format!("{method} is not offered by this client");
+        Err(RpcError::new(error::METHOD_NOT_FOUND, message))
     }
 
     async fn notify(&self, method: &str, params: &Params, mirror: Mirror) {

@@ -5,13 +5,17 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::sync::mpsc;
 use toolcrib_core::{
     raw::Raw,
-    rpc::{Params, method},
+    rpc::{Params, message::members, method},
 };
 
 use crate::session::{Answer, RequestError, Sending, Session};
+
+/// Most rounds of `input_required` one operation may take.
+const MAX_ROUNDS: usize = 8;
 
 /// Something asked of a server.
 #[derive(Debug, Clone)]
@@ -105,7 +109,9 @@ impl Operation {
 impl Session {
     /// Performs an operation. Dropping the future gives the request up and tells the server.
     ///
-    /// Nothing is checked here: arguments, policy and receipts are the caller's.
+    /// A modern server that asks for input first (`input_required`) is answered by the host, when
+    /// there is one that offers all it asks for; else the answer is handed up as it came. Nothing
+    /// else is checked here: arguments, policy and receipts are the caller's.
     ///
     /// # Errors
     /// See [`RequestError`]; an `isError` result of a tool is no error here.
@@ -114,24 +120,76 @@ impl Session {
         operation: &Operation,
         performing: Performing,
     ) -> Result<Answer, RequestError> {
-        let mut params = operation.params();
-        if let Some(resumed) = performing.resumed {
-            if let Some(responses) = resumed.responses {
-                params = params.with("inputResponses", responses);
+        let Performing { timeout, progress, mirrored, mut resumed } = performing;
+        for _ in 0..MAX_ROUNDS {
+            let mut params = operation.params();
+            if let Some(resumed) = resumed.take() {
+                if let Some(responses) = resumed.responses {
+                    params = params.with("inputResponses", responses);
+                }
+                if let Some(state) = resumed.state {
+                    params = params.with("requestState", state);
+                }
             }
-            if let Some(state) = resumed.state {
-                params = params.with("requestState", state);
+            let wait = timeout.unwrap_or(self.timeouts().call);
+            let sending = Sending {
+                mirror_name: operation.mirror_name(),
+                mirror_params: mirrored.clone(),
+                progress: progress.clone(),
+                wait,
+                wait_max: self.timeouts().call_max.max(wait),
+            };
+            match self.request(operation.method(), &params, sending).await? {
+                Answer::InputRequired(result) => match self.resume(&result).await {
+                    Some(answers) => resumed = Some(answers),
+                    None => return Ok(Answer::InputRequired(result)),
+                },
+                complete => return Ok(complete),
             }
         }
-        let timeouts = self.timeouts();
-        let wait = performing.timeout.unwrap_or(timeouts.call);
-        let sending = Sending {
-            mirror_name: operation.mirror_name(),
-            mirror_params: performing.mirrored,
-            progress: performing.progress,
-            wait,
-            wait_max: timeouts.call_max.max(wait),
+        Err(RequestError::Unusable {
+            method: operation.method(),
+            why: format!("it asked for input {MAX_ROUNDS} times"),
+        })
+    }
+
+    /// The host's answers to all that a server asks for; `None` when it does not offer them all.
+    async fn resume(&self, result: &Raw) -> Option<Resumed> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Asked {
+            #[serde(default)]
+            input_requests: Option<Raw>,
+            #[serde(default)]
+            request_state: Option<Raw>,
+        }
+        #[derive(Deserialize)]
+        struct Input {
+            method: String,
+            #[serde(default)]
+            params: Option<Raw>,
+        }
+        let host = self.mux().host()?;
+        let asked: Asked = result.read().ok()?;
+        let state = asked.request_state;
+        let Some(requests) = asked.input_requests else {
+            // Nothing to answer: the server wants the request again (load shedding).
+            return state.map(|state| Resumed { responses: None, state: Some(state) });
         };
-        self.request(operation.method(), &params, sending).await
+        let mut inputs = Vec::new();
+        for (key, input) in members(&requests).ok()? {
+            let input: Input = input.read().ok()?;
+            if !host.offers(&input.method) {
+                return None;
+            }
+            inputs.push((key, input));
+        }
+        let mut responses = Params::new();
+        for (key, input) in inputs {
+            let answer = (host.answer)(input.method, input.params).await.ok()?;
+            responses = responses.with(key, answer);
+        }
+        let responses = Raw::parse(responses.encode()).ok()?;
+        Some(Resumed { responses: Some(responses), state })
     }
 }

@@ -230,7 +230,7 @@ impl Session {
         };
         let dressed;
         let params = if negotiated.era == Era::Modern {
-            dressed = modern_params(params.clone());
+            dressed = modern_params(params.clone(), self.mux.host());
             &dressed
         } else {
             params

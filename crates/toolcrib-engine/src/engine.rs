@@ -1,0 +1,238 @@
+//! The engine: one keeper per configured server, one board, one way to look.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
+use toolcrib_core::{limits::Limits, surface::ListKind, target::ServerConfig};
+use toolcrib_link::{Host, trace::Trace};
+
+use crate::{
+    board::Board,
+    keeper::{Keeper, Order},
+    memory::Memory,
+    part::Part,
+    snapshot::Snapshot,
+    status::Status,
+};
+
+/// How long an engine is meant to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// List once and stay quiet: no change streams, no reconnects.
+    #[default]
+    Once,
+    /// Follow changes, reconnect, refresh.
+    Live,
+}
+
+/// How results are held against their output schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ResultCheck {
+    /// A misfit is reported beside the result.
+    #[default]
+    Warn,
+    /// A misfit is an error.
+    Strict,
+    /// Results are not checked.
+    Off,
+}
+
+/// Makes the wire trace of a server, given its name.
+pub type TraceFor = Arc<dyn Fn(&str) -> Trace + Send + Sync>;
+
+/// How an engine works.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// How long it is meant to live.
+    pub mode: Mode,
+    /// Bounds to keep.
+    pub limits: Limits,
+    /// Where eras are remembered between runs; nowhere when absent.
+    pub memory: Option<PathBuf>,
+    /// Folder for the standard error of child processes, a file per server.
+    pub logs: Option<PathBuf>,
+    /// Sees the wire.
+    pub trace: Option<TraceFor>,
+    /// Probe every server's era afresh, whatever is remembered.
+    pub probe_afresh: bool,
+    /// Skip the checks of definitions (only for measuring the reading alone).
+    pub checks: Checks,
+    /// How results are held against their output schema.
+    pub results: ResultCheck,
+    /// List again before every call.
+    pub strict_freshness: bool,
+    /// What this client offers servers that ask it for something.
+    pub host: Option<Host>,
+}
+
+/// Whether definitions are checked when they are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Checks {
+    /// Schemas and names are checked; what is odd becomes a finding.
+    #[default]
+    On,
+    /// They are taken as they are.
+    Off,
+}
+
+/// Connects to servers and keeps one catalog of what they show.
+///
+/// Dropping an engine kills the processes it started; [`Engine::shutdown`] ends them properly.
+pub struct Engine {
+    options: Arc<Options>,
+    board: Arc<Board>,
+    keepers: BTreeMap<String, Kept>,
+    publisher: JoinHandle<()>,
+}
+
+struct Kept {
+    orders: mpsc::Sender<Order>,
+    task: JoinHandle<()>,
+}
+
+/// How many orders may wait for a keeper.
+const ORDERS: usize = 64;
+
+impl Engine {
+    /// Starts keeping `servers`; disabled ones are shown and left alone. Returns at once.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start(servers: Vec<ServerConfig>, options: Options) -> Self {
+        let options = Arc::new(options);
+        let memory = Arc::new(Memory::at(options.memory.clone()));
+        let parts = servers
+            .iter()
+            .map(|config| {
+                let status = if config.enabled { Status::Starting } else { Status::Disabled };
+                Part::new(Arc::new(config.clone()), status)
+            })
+            .collect();
+        let board = Arc::new(Board::new(parts));
+        let publisher = tokio::spawn(Arc::clone(&board).publish());
+        let mut keepers = BTreeMap::new();
+        for config in servers.into_iter().filter(|config| config.enabled) {
+            let (sender, orders) = mpsc::channel(ORDERS);
+            let name = config.name.clone();
+            let keeper = Keeper {
+                config: Arc::new(config),
+                options: Arc::clone(&options),
+                board: Arc::clone(&board),
+                memory: Arc::clone(&memory),
+                orders,
+            };
+            let task = tokio::spawn(keeper.run());
+            keepers.insert(name, Kept { orders: sender, task });
+        }
+        Self { options, board, keepers, publisher }
+    }
+
+    /// How this engine works.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// What is known now. Cheap; never waits.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.board.snapshot()
+    }
+
+    /// Waits for the snapshot after `generation`.
+    pub async fn next(&self, generation: u64) -> Arc<Snapshot> {
+        let mut generations = self.board.generation();
+        // The sender lives as long as the board.
+        let _ = generations.wait_for(|now| *now > generation).await;
+        self.snapshot()
+    }
+
+    /// Waits until `kinds` are settled on every server (listed, not offered, or failed), at most
+    /// until `deadline`, and gives the snapshot then.
+    pub async fn settled(&self, kinds: &[ListKind], deadline: Option<Instant>) -> Arc<Snapshot> {
+        self.until(deadline, |snapshot| snapshot.is_settled(kinds)).await
+    }
+
+    /// Waits until `kinds` are settled on one server.
+    pub async fn server_settled(
+        &self,
+        server: &str,
+        kinds: &[ListKind],
+        deadline: Option<Instant>,
+    ) -> Arc<Snapshot> {
+        let settled = |snapshot: &Snapshot| {
+            snapshot.part(server).is_none_or(|part| part.is_settled(kinds))
+        };
+        self.until(deadline, settled).await
+    }
+
+    async fn until(
+        &self,
+        deadline: Option<Instant>,
+        done: impl Fn(&Snapshot) -> bool,
+    ) -> Arc<Snapshot> {
+        let mut generations = self.board.generation();
+        loop {
+            generations.borrow_and_update();
+            let snapshot = self.snapshot();
+            if done(&snapshot) {
+                return snapshot;
+            }
+            let changed = generations.changed();
+            let over = match deadline {
+                Some(deadline) => timeout_at(deadline, changed).await.is_err(),
+                None => changed.await.is_err(),
+            };
+            if over {
+                return self.snapshot();
+            }
+        }
+    }
+
+    /// Lists `kinds` of one server again, connecting it first when it is not connected, and waits
+    /// until that is done or `deadline` has passed.
+    pub async fn refresh(&self, server: &str, kinds: &[ListKind], deadline: Instant) {
+        let Some(keeper) = self.keepers.get(server) else { return };
+        let (done, finished) = oneshot::channel();
+        let order = Order::Refresh { kinds: kinds.to_vec(), done };
+        if timeout_at(deadline, keeper.orders.send(order)).await.is_ok() {
+            // An answer that never comes means there is nothing (more) to wait for.
+            let _ = timeout_at(deadline, finished).await;
+        }
+    }
+
+    /// Says that someone looks at a server's lists: what its TTL calls stale is read again in the
+    /// background.
+    pub(crate) fn touch(&self, server: &str) {
+        if let Some(keeper) = self.keepers.get(server) {
+            // A full queue means that it is busy refreshing already.
+            let _ = keeper.orders.try_send(Order::Touch);
+        }
+    }
+
+    /// Closes every session and waits until all processes are gone: at most six seconds, since
+    /// servers are closed side by side.
+    pub async fn shutdown(self) {
+        let deadline = Instant::now() + SHUTDOWN;
+        for keeper in self.keepers.values() {
+            let _ = keeper.orders.try_send(Order::Stop);
+        }
+        for (name, keeper) in self.keepers {
+            drop(keeper.orders);
+            if timeout_at(deadline, keeper.task).await.is_err() {
+                tracing::warn!(server = name, "not closed in time");
+            }
+        }
+        self.publisher.abort();
+    }
+}
+
+/// How long closing everything may take.
+const SHUTDOWN: Duration = Duration::from_secs(7);

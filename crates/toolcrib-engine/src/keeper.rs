@@ -1,0 +1,501 @@
+//! The slow loop of one server: connect, list everything, follow changes, and begin again when the
+//! connection ends. A keeper touches nothing but its own part.
+
+use std::{sync::Arc, time::SystemTime};
+
+use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, sleep_until},
+};
+use toolcrib_core::{
+    code::Code,
+    finding::{Finding, Tier},
+    surface::{Item, ListKind, ListState, Listing, Prompt, Resource, Surface, Template, Tool},
+    target::ServerConfig,
+    version::Era,
+};
+use toolcrib_link::{
+    ConnectError, Connecting, Follower, Following, Offer, Session, Walked, connect,
+};
+
+use crate::{
+    board::Board,
+    engine::{Mode, Options},
+    memory::Memory,
+    pace::{Backoff, Pace},
+    part::Part,
+    status::Status,
+};
+
+/// What a keeper is told.
+pub(crate) enum Order {
+    /// List these again now, connecting first if need be; answered when done.
+    Refresh { kinds: Vec<ListKind>, done: oneshot::Sender<()> },
+    /// List again whatever the server said would be stale by now.
+    Touch,
+    /// Close the session and end.
+    Stop,
+}
+
+pub(crate) struct Keeper {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) orders: mpsc::Receiver<Order>,
+}
+
+/// Why a session was left.
+enum Left {
+    Stopped,
+    Ended(String),
+}
+
+impl Keeper {
+    /// Keeps the server until told to stop.
+    pub(crate) async fn run(mut self) {
+        let mut part = Part::new(Arc::clone(&self.config), Status::Starting);
+        let mut backoff = Backoff::new();
+        let mut failures = 0_u32;
+        loop {
+            if failures == 0 || self.options.mode == Mode::Live {
+                part.status = Status::Starting;
+                part.session = None;
+                self.board.post(part.clone());
+            }
+            let connected = tokio::select! {
+                connected = reach(&self.config, &self.options, &self.memory) => connected,
+                () = stop_ordered(&mut self.orders) => break,
+            };
+            let pause = match connected {
+                Ok(session) => {
+                    let began = Instant::now();
+                    match self.serve(&mut part, &session).await {
+                        Left::Stopped => break,
+                        Left::Ended(why) => {
+                            session.close().await;
+                            if began.elapsed() > LIVED {
+                                backoff = Backoff::new();
+                            }
+                            let code = Code::Unreachable;
+                            self.pause(&mut part, why, code, &mut backoff)
+                        }
+                    }
+                }
+                Err(error) => {
+                    failures += 1;
+                    self.failed(&mut part, &error, failures, &mut backoff)
+                }
+            };
+            if !self.rest(pause).await {
+                break;
+            }
+        }
+        part.status = Status::Stopped;
+        part.session = None;
+        self.board.post(part);
+    }
+
+    /// Records a failed connection; says how long to wait before the next attempt, `None` when
+    /// only an order may start one.
+    fn failed(
+        &self,
+        part: &mut Part,
+        error: &ConnectError,
+        failures: u32,
+        backoff: &mut Backoff,
+    ) -> Option<Instant> {
+        let why = error.to_string();
+        if matches!(error, ConnectError::NeedsAuth { .. }) {
+            part.status = Status::NeedsAuth { why };
+            self.board.post(part.clone());
+            return None;
+        }
+        // A server whose first start fails gets one more chance even when nobody stays to wait.
+        if self.options.mode == Mode::Once && error.is_exit() && failures == 1 {
+            return Some(Instant::now() + backoff.pause());
+        }
+        if matches!(error, ConnectError::Expand(_) | ConnectError::Endpoint(_)) {
+            part.status = Status::Failed { code: error.code(), why, retry: None };
+            self.board.post(part.clone());
+            return None;
+        }
+        self.pause(part, why, error.code(), backoff)
+    }
+
+    fn pause(
+        &self,
+        part: &mut Part,
+        why: String,
+        code: Code,
+        backoff: &mut Backoff,
+    ) -> Option<Instant> {
+        let pause = (self.options.mode == Mode::Live).then(|| backoff.pause());
+        let retry = pause.map(|pause| SystemTime::now() + pause);
+        part.status = Status::Failed { code, why, retry };
+        part.session = None;
+        self.board.post(part.clone());
+        pause.map(|pause| Instant::now() + pause)
+    }
+
+    /// Waits for the next attempt; false when told to stop. A refresh starts it at once.
+    async fn rest(&mut self, until: Option<Instant>) -> bool {
+        loop {
+            let order = match until {
+                Some(until) => tokio::select! {
+                    order = self.orders.recv() => order,
+                    () = sleep_until(until) => return true,
+                },
+                None => self.orders.recv().await,
+            };
+            match order {
+                Some(Order::Refresh { .. }) => return true,
+                Some(Order::Touch) => {}
+                Some(Order::Stop) | None => return false,
+            }
+        }
+    }
+
+    /// Lists everything and follows changes until the connection ends or an order comes.
+    async fn serve(&mut self, part: &mut Part, session: &Arc<Session>) -> Left {
+        let follower = (self.options.mode == Mode::Live).then(|| session.follow());
+        if let Some(follower) = &follower {
+            follower.settled(ACKNOWLEDGED_WITHIN).await;
+        }
+        let mut lists = Lists::begin(session, part);
+        part.session = Some(Arc::clone(session));
+        self.post(part, &lists, session, follower.as_ref());
+        let mut changes = session.changes();
+        let mut closed = session.closed();
+        let mut timer = Instant::now() + relist_every();
+        loop {
+            let due = lists.due().unwrap_or(timer).min(timer);
+            tokio::select! {
+                biased;
+                Some(done) = lists.walking.next() => {
+                    lists.take(part, session, done);
+                    self.post(part, &lists, session, follower.as_ref());
+                }
+                why = ended(&mut closed) => {
+                    while let Some(done) = lists.walking.next().await {
+                        lists.take(part, session, done);
+                    }
+                    self.post(part, &lists, session, follower.as_ref());
+                    let stderr = session.stderr(8).map(|tail| format!("\n{tail}"));
+                    return Left::Ended(format!("{why}{}", stderr.unwrap_or_default()));
+                }
+                Ok(()) = changes.changed(), if self.options.mode == Mode::Live => {
+                    changes.borrow_and_update();
+                    lists.note_changes(session);
+                }
+                order = self.orders.recv() => match order {
+                    Some(Order::Refresh { kinds, done }) => lists.refresh(&kinds, done),
+                    Some(Order::Touch) => lists.touch(part, session),
+                    Some(Order::Stop) | None => {
+                        session.close().await;
+                        return Left::Stopped;
+                    }
+                },
+                () = sleep_until(due) => {
+                    if Instant::now() >= timer {
+                        timer = Instant::now() + relist_every();
+                        if self.options.mode == Mode::Live && !is_announced(follower.as_ref()) {
+                            lists.refresh_all();
+                        }
+                    }
+                    lists.start_due(session);
+                }
+            }
+        }
+    }
+
+    fn post(
+        &self,
+        part: &mut Part,
+        lists: &Lists,
+        session: &Session,
+        follower: Option<&Follower>,
+    ) {
+        let mut findings = lists.findings.iter().flatten().cloned().collect::<Vec<_>>();
+        findings.extend(session.findings());
+        if let Some(Following::Lost(why)) = follower.map(|follower| follower.state().borrow().clone())
+        {
+            let message = format!("changes are announced, but the stream ended: {why}; lists are read again by timer");
+            findings.push(Finding::new("change/no-stream", Tier::Info, "", message));
+        }
+        part.settle(findings, self.options.checks, &self.options.limits);
+        self.board.post(part.clone());
+    }
+}
+
+/// Connects once, in the era that is remembered, and remembers what is found.
+async fn reach(
+    config: &ServerConfig,
+    options: &Options,
+    memory: &Memory,
+) -> Result<Arc<Session>, ConnectError> {
+    let now = SystemTime::now();
+    let known_era = if options.probe_afresh { None } else { memory.recall(config, now) };
+    let name = &config.name;
+    let connecting = Connecting {
+        limits: options.limits.clone(),
+        log_file: options.logs.as_ref().map(|logs| logs.join(format!("{name}.log"))),
+        trace: options.trace.as_ref().map(|trace| trace(name)),
+        known_era,
+        host: options.host.clone(),
+    };
+    let lookup = |name: &str| std::env::var(name).ok();
+    let outcome = connect(config, &lookup, connecting).await;
+    match &outcome {
+        Ok(session) => memory.learn(config, &session.negotiated(), SystemTime::now()),
+        Err(ConnectError::Handshake { .. }) => memory.forget(config),
+        Err(_) => {}
+    }
+    outcome.map(Arc::new)
+}
+
+/// How long the first list waits for the change stream to be acknowledged.
+const ACKNOWLEDGED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
+/// A session that lived this long starts the pauses over.
+const LIVED: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// How often the lists of a server that announces nothing are read again.
+fn relist_every() -> std::time::Duration {
+    let base = std::time::Duration::from_secs(300);
+    let nanos = SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |now| now.subsec_nanos());
+    base + base.mul_f64(f64::from(nanos % 1_000) / 4_000.0)
+}
+
+fn is_announced(follower: Option<&Follower>) -> bool {
+    follower.is_some_and(|follower| *follower.state().borrow() == Following::Open)
+}
+
+/// Waits until the connection is gone, and says why.
+async fn ended(closed: &mut watch::Receiver<Option<String>>) -> String {
+    match closed.wait_for(Option::is_some).await {
+        Ok(why) => why.clone().unwrap_or_default(),
+        Err(_) => "the connection ended".to_owned(),
+    }
+}
+
+async fn stop_ordered(orders: &mut mpsc::Receiver<Order>) {
+    // A refresh or a touch while connecting is served by the listing that follows.
+    while let Some(order) = orders.recv().await {
+        if matches!(order, Order::Stop) {
+            return;
+        }
+    }
+}
+
+/// A finished walk.
+enum Done {
+    Tools(Walked<Tool>),
+    Resources(Walked<Resource>),
+    Templates(Walked<Template>),
+    Prompts(Walked<Prompt>),
+}
+
+struct Finished {
+    kind: ListKind,
+    began: Instant,
+    /// The change count when the walk began.
+    seen: u64,
+    done: Done,
+}
+
+/// The four lists of one session, and which of them are being walked.
+struct Lists {
+    offers: [Offer; 4],
+    paces: [Pace; 4],
+    due: [Option<Instant>; 4],
+    running: [bool; 4],
+    walking: FuturesUnordered<BoxFuture<'static, Finished>>,
+    findings: [Vec<Finding>; 4],
+    waiting: Vec<(Vec<ListKind>, oneshot::Sender<()>)>,
+}
+
+impl Lists {
+    /// Starts walking every list the server offers.
+    fn begin(session: &Arc<Session>, part: &mut Part) -> Self {
+        let mut surface = Surface::new((*session.negotiated()).clone());
+        let mut lists = Self {
+            offers: ListKind::ALL.map(|kind| session.offers(kind)),
+            paces: [Pace::new(); 4],
+            due: [None; 4],
+            running: [false; 4],
+            walking: FuturesUnordered::new(),
+            findings: Default::default(),
+            waiting: Vec::new(),
+        };
+        for kind in ListKind::ALL {
+            if lists.offers[kind as usize] == Offer::No {
+                set_state(&mut surface, kind, ListState::NotOffered);
+            } else {
+                lists.start(session, kind);
+            }
+        }
+        part.begin(surface);
+        lists
+    }
+
+    fn start(&mut self, session: &Arc<Session>, kind: ListKind) {
+        self.due[kind as usize] = None;
+        self.running[kind as usize] = true;
+        let session = Arc::clone(session);
+        self.walking.push(Box::pin(async move {
+            let began = Instant::now();
+            let seen = session.changes().borrow().of(kind);
+            let done = match kind {
+                ListKind::Tools => Done::Tools(session.list().await),
+                ListKind::Resources => Done::Resources(session.list().await),
+                ListKind::ResourceTemplates => Done::Templates(session.list().await),
+                ListKind::Prompts => Done::Prompts(session.list().await),
+            };
+            Finished { kind, began, seen, done }
+        }));
+    }
+
+    /// When the next walk is due.
+    fn due(&self) -> Option<Instant> {
+        self.due.iter().zip(self.running).filter(|(_, running)| !running).filter_map(|(due, _)| *due).min()
+    }
+
+    fn start_due(&mut self, session: &Arc<Session>) {
+        let now = Instant::now();
+        for kind in ListKind::ALL {
+            let index = kind as usize;
+            if !self.running[index] && self.due[index].is_some_and(|due| due <= now) {
+                self.start(session, kind);
+            }
+        }
+    }
+
+    fn schedule(&mut self, kind: ListKind, at: Instant) {
+        let index = kind as usize;
+        if self.offers[index] != Offer::No {
+            self.due[index] = Some(self.due[index].map_or(at, |due| due.min(at)));
+        }
+    }
+
+    /// A change was announced for some list: the pace says when it is walked again.
+    fn note_changes(&mut self, session: &Session) {
+        let now = Instant::now();
+        let changes = *session.changes().borrow();
+        for kind in ListKind::ALL {
+            // While a walk runs, its end compares the counts.
+            if !self.running[kind as usize] && changes.of(kind) != self.paces[kind as usize].seen {
+                self.schedule(kind, self.paces[kind as usize].next(now));
+            }
+        }
+    }
+
+    fn refresh(&mut self, kinds: &[ListKind], done: oneshot::Sender<()>) {
+        let now = Instant::now();
+        for kind in kinds {
+            self.schedule(*kind, now);
+        }
+        let kinds: Vec<_> =
+            kinds.iter().copied().filter(|kind| self.offers[*kind as usize] != Offer::No).collect();
+        if !kinds.is_empty() {
+            self.waiting.push((kinds, done));
+        }
+    }
+
+    fn refresh_all(&mut self) {
+        for kind in ListKind::ALL {
+            self.schedule(kind, Instant::now());
+        }
+    }
+
+    /// Schedules what a modern server said would be stale by now.
+    fn touch(&mut self, part: &Part, session: &Session) {
+        if session.negotiated().era == Era::Legacy {
+            return;
+        }
+        let now = Instant::now();
+        for (kind, ttl) in part.ttls() {
+            if let Some(stale) = self.paces[kind as usize].stale_at(ttl)
+                && stale <= now
+            {
+                self.schedule(kind, now);
+            }
+        }
+    }
+
+    /// Takes a finished walk into the part.
+    fn take(&mut self, part: &mut Part, session: &Session, finished: Finished) {
+        let Finished { kind, began, seen, done } = finished;
+        let index = kind as usize;
+        self.running[index] = false;
+        let probed = self.offers[index] == Offer::Probe;
+        let (changed, findings) = part.take(|surface| match done {
+            Done::Tools(walked) => keep(&mut surface.tools, walked, probed),
+            Done::Resources(walked) => keep(&mut surface.resources, walked, probed),
+            Done::Templates(walked) => keep(&mut surface.templates, walked, probed),
+            Done::Prompts(walked) => keep(&mut surface.prompts, walked, probed),
+        });
+        self.findings[index] = findings;
+        self.paces[index].walked(began, seen, changed);
+        part.listed(kind);
+        // A change announced while the walk ran: the answer may be older than it.
+        let count = session.changes().borrow().of(kind);
+        if count != seen {
+            self.schedule(kind, self.paces[index].next(Instant::now()));
+        }
+        self.answer(kind);
+    }
+
+    /// Tells those who waited for a refresh of `kind`, once nothing they asked for is left.
+    fn answer(&mut self, kind: ListKind) {
+        for (kinds, _) in &mut self.waiting {
+            kinds.retain(|waited| *waited != kind || self.due[kind as usize].is_some());
+        }
+        let (done, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|(kinds, _)| kinds.is_empty());
+        self.waiting = waiting;
+        for (_, done) in done {
+            // Whoever asked may have stopped waiting.
+            let _ = done.send(());
+        }
+    }
+}
+
+fn set_state(surface: &mut Surface, kind: ListKind, state: ListState) {
+    match kind {
+        ListKind::Tools => surface.tools.state = state,
+        ListKind::Resources => surface.resources.state = state,
+        ListKind::ResourceTemplates => surface.templates.state = state,
+        ListKind::Prompts => surface.prompts.state = state,
+    }
+}
+
+/// Puts a walked list in the place of the last one. A list that could not be read to its end never
+/// replaces a complete one. Says whether anything changed.
+fn keep<T: Item + PartialEq>(
+    slot: &mut Listing<T>,
+    walked: Walked<T>,
+    probed: bool,
+) -> (bool, Vec<Finding>) {
+    let Walked { mut listing, mut findings } = walked;
+    if probed {
+        if listing.is_complete() && !listing.items.is_empty() {
+            let message = format!("{} not advertised, but listed", T::KIND.member());
+            findings.push(Finding::new("handshake/not-advertised", Tier::Soft, "", message));
+        } else {
+            listing.state = ListState::NotOffered;
+            findings.clear();
+        }
+    } else if listing.state == ListState::NotOffered && T::KIND != ListKind::ResourceTemplates {
+        let message = format!("{} is declared, but {} is not served", T::KIND.capability(), T::KIND.method());
+        findings.push(Finding::new("handshake/not-served", Tier::Soft, T::KIND.method(), message));
+    }
+    if !listing.is_complete() && slot.is_complete() {
+        return (false, findings);
+    }
+    let changed = slot.items != listing.items || slot.state != listing.state;
+    *slot = listing;
+    (changed, findings)
+}

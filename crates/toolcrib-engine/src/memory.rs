@@ -1,0 +1,205 @@
+//! What is remembered of a target between runs: the era it spoke, so that the probe can be saved.
+//!
+//! A memory is a hint, never a verdict: it fades after a day, is dropped when the server's version
+//! changes, and a handshake that fails under it is repeated without it.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use toolcrib_core::{
+    surface::Negotiated,
+    target::{ServerConfig, Target},
+    version::Era,
+};
+
+/// How long a remembered era counts.
+const FADES_AFTER: Duration = Duration::from_secs(86_400);
+/// Most targets remembered; the oldest go first.
+const MOST: usize = 1_000;
+
+/// Remembered eras, kept in a file when a path is given.
+#[derive(Debug, Default)]
+pub struct Memory {
+    path: Option<PathBuf>,
+    eras: Mutex<HashMap<String, Remembered>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Remembered {
+    era: Era,
+    /// The version the server gave itself.
+    version: String,
+    /// Seconds since the epoch.
+    at: u64,
+}
+
+impl Memory {
+    /// Reads the memory at `path`; a missing or damaged file is an empty memory.
+    pub fn at(path: Option<PathBuf>) -> Self {
+        let eras = path.as_deref().map(read).unwrap_or_default();
+        Self { path, eras: Mutex::new(eras) }
+    }
+
+    /// The era of a target, unless it has faded.
+    pub fn recall(&self, config: &ServerConfig, now: SystemTime) -> Option<Era> {
+        let eras = self.eras.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = eras.get(&key(config))?;
+        let age = seconds(now).checked_sub(known.at)?;
+        (age < FADES_AFTER.as_secs()).then_some(known.era)
+    }
+
+    /// Remembers what a handshake found. A changed server version makes the next one probe again.
+    pub fn learn(&self, config: &ServerConfig, negotiated: &Negotiated, now: SystemTime) {
+        let key = key(config);
+        let version = negotiated.server_label().map(|(_, version)| version).unwrap_or_default();
+        let mut eras = self.eras.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = eras.get(&key);
+        let changed = known.is_some_and(|known| known.version != version);
+        if changed {
+            eras.remove(&key);
+        } else {
+            // The day counts from the last probe, not from the last use.
+            if known.is_some_and(|known| known.era == negotiated.era && is_fresh(known, now)) {
+                return;
+            }
+            eras.insert(key, Remembered { era: negotiated.era, version, at: seconds(now) });
+        }
+        self.save(&mut eras);
+    }
+
+    /// Forgets a target, after an era error.
+    pub fn forget(&self, config: &ServerConfig) {
+        let mut eras = self.eras.lock().unwrap_or_else(PoisonError::into_inner);
+        if eras.remove(&key(config)).is_some() {
+            self.save(&mut eras);
+        }
+    }
+
+    fn save(&self, eras: &mut HashMap<String, Remembered>) {
+        while eras.len() > MOST {
+            let oldest = eras.iter().min_by_key(|(_, known)| known.at).map(|(key, _)| key.clone());
+            oldest.and_then(|key| eras.remove(&key));
+        }
+        if let Some(path) = &self.path
+            && let Err(error) = write(path, eras)
+        {
+            tracing::debug!(path = %path.display(), %error, "eras not remembered");
+        }
+    }
+}
+
+fn is_fresh(known: &Remembered, now: SystemTime) -> bool {
+    seconds(now).checked_sub(known.at).is_some_and(|age| age < FADES_AFTER.as_secs())
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn read(path: &Path) -> HashMap<String, Remembered> {
+    let Ok(text) = fs::read(path) else { return HashMap::new() };
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// Writes beside the file and renames, so that a reader never sees half of it.
+fn write(path: &Path, eras: &HashMap<String, Remembered>) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let beside = path.with_extension(format!("tmp{}", std::process::id()));
+    fs::write(&beside, serde_json::to_vec(eras)?)?;
+    fs::rename(&beside, path)
+}
+
+/// A digest of what reaches the server, so that no secret is written down.
+fn key(config: &ServerConfig) -> String {
+    let mut hash = Sha256::new();
+    let mut add = |part: &str| {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    };
+    match &config.target {
+        Target::Command(command) => {
+            add("command");
+            add(&command.program);
+            add(&command.cwd.as_ref().map(|path| path.display().to_string()).unwrap_or_default());
+            command.args.iter().for_each(|arg| add(arg));
+            for (name, value) in &command.env {
+                add(name);
+                add(value.expose());
+            }
+        }
+        Target::Http(endpoint) => {
+            add("http");
+            add(&endpoint.url);
+        }
+    }
+    hash.finalize().iter().take(16).fold(String::new(), |mut out, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcrib_core::{raw::Raw, surface::Capabilities, target::Command};
+
+    use super::*;
+
+    fn config(program: &str) -> ServerConfig {
+        let command = Command { program: program.to_owned(), ..Command::default() };
+        ServerConfig::new("x", Target::Command(command))
+    }
+
+    fn negotiated(era: Era, version: &str) -> Negotiated {
+        Negotiated {
+            era,
+            version: String::new(),
+            how: Vec::new(),
+            server: Some(Raw::of(&serde_json::json!({"name": "s", "version": version}))),
+            capabilities: Capabilities::default(),
+            instructions: None,
+            findings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_era_is_remembered_for_a_day_and_across_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/eras.json");
+        let now = UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let memory = Memory::at(Some(path.clone()));
+        memory.learn(&config("a"), &negotiated(Era::Legacy, "1"), now);
+        let memory = Memory::at(Some(path.clone()));
+        assert_eq!(memory.recall(&config("a"), now), Some(Era::Legacy));
+        assert_eq!(memory.recall(&config("b"), now), None);
+        let later = now + Duration::from_secs(86_399);
+        memory.learn(&config("a"), &negotiated(Era::Legacy, "1"), later);
+        assert_eq!(memory.recall(&config("a"), later), Some(Era::Legacy));
+        assert_eq!(memory.recall(&config("a"), later + Duration::from_secs(1)), None);
+        fs::write(&path, "{broken").unwrap();
+        assert_eq!(Memory::at(Some(path)).recall(&config("a"), now), None);
+    }
+
+    #[test]
+    fn a_new_server_version_is_probed_again() {
+        let memory = Memory::at(None);
+        let now = UNIX_EPOCH + Duration::from_secs(1_000_000);
+        memory.learn(&config("a"), &negotiated(Era::Legacy, "1"), now);
+        memory.learn(&config("a"), &negotiated(Era::Legacy, "2"), now);
+        assert_eq!(memory.recall(&config("a"), now), None);
+        memory.learn(&config("a"), &negotiated(Era::Modern, "2"), now);
+        assert_eq!(memory.recall(&config("a"), now), Some(Era::Modern));
+        memory.forget(&config("a"));
+        assert_eq!(memory.recall(&config("a"), now), None);
+    }
+}

@@ -1,0 +1,40 @@
+//! `prompt`: one prompt, rendered by its server.
+
+use toolcrib_core::{code::Code, raw::Raw, surface::ListKind};
+use toolcrib_engine::Engine;
+
+use super::{
+    args::{Global, Prompt},
+    call::{Shown, call_options, given, merged},
+    named::{await_name, owners},
+    setup::{Setup, finish},
+};
+use crate::{
+    failure::Outcome,
+    show::{Out, content, json},
+};
+
+pub(crate) async fn run(global: &Global, args: Prompt) -> Outcome {
+    let mut arguments = given(args.arguments.as_deref())?;
+    if !args.arg.is_empty() {
+        // Arguments of prompts are strings (specification, server/prompts).
+        arguments = Some(merged(arguments, &args.arg, |_, text| Raw::of(&text))?);
+    }
+    let setup = Setup::load(global)?;
+    let servers = owners(&setup, &args.name)?;
+    let engine = setup.start(servers, setup.options())?;
+    let outcome = prompt(global, &engine, &args.name, arguments.as_ref()).await;
+    finish(engine, outcome).await
+}
+
+async fn prompt(global: &Global, engine: &Engine, name: &str, arguments: Option<&Raw>) -> Outcome {
+    await_name(engine, ListKind::Prompts, name).await?;
+    let called = engine.prompt(name, arguments, call_options(global)).await?;
+    let mut out = Out::new();
+    if global.json {
+        json::print(&mut out, &Shown::of("prompt", &called))?;
+    } else {
+        content::prompt(&mut out, &called.result)?;
+    }
+    Ok(Code::Ok)
+}

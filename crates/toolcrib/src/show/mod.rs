@@ -1,0 +1,8 @@
+//! What a person or a script sees: data to stdout, talk to stderr, outside text sanitised.
+
+mod out;
+pub(crate) mod json;
+pub(crate) mod listing;
+pub(crate) mod content;
+
+pub(crate) use out::{Out, Talk};
