@@ -1,7 +1,7 @@
 //! What one server shows: the negotiated handshake and its four lists, raw JSON kept, with typed
 //! views that tolerate every odd item.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -177,8 +177,8 @@ pub enum ListState {
 /// One list of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing<T> {
-    /// The items, in the server's order.
-    pub items: Vec<T>,
+    /// The items, in the server's order; shared, so that a surface is cheap to copy.
+    pub items: Arc<[T]>,
     /// How it ended.
     pub state: ListState,
     /// How long the server says it stays fresh.
@@ -192,7 +192,7 @@ pub struct Listing<T> {
 impl<T> Default for Listing<T> {
     fn default() -> Self {
         Self {
-            items: Vec::new(),
+            items: Arc::default(),
             state: ListState::Pending,
             ttl: Duration::ZERO,
             scope: CacheScope::Private,

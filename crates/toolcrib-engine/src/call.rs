@@ -234,7 +234,8 @@ impl Engine {
         }
         let operation =
             Operation::Call { name: item.to_owned(), arguments: given.cloned() };
-        let mirrored = mirrored(part, tool, given);
+        let max_depth = self.options().limits.json_depth;
+        let mirrored = mirrored(part, tool, given, max_depth);
         let mut called = self.send(part, operation, item, mirrored, options).await?;
         called.is_error = result::is_error(&called.result);
         let check = part.check(item).filter(|_| self.options().results != ResultCheck::Off);
@@ -404,10 +405,17 @@ fn is_stale(error: &RequestError) -> bool {
 }
 
 /// The `Mcp-Param-*` headers of a call over modern HTTP.
-fn mirrored(part: &Part, tool: &Tool, given: Option<&Raw>) -> Vec<(String, String)> {
+fn mirrored(
+    part: &Part,
+    tool: &Tool,
+    given: Option<&Raw>,
+    max_depth: usize,
+) -> Vec<(String, String)> {
     let over_http = part.session.as_ref().is_some_and(|session| session.transport() != "stdio");
     match (&tool.input_schema, given) {
-        (Some(schema), Some(given)) if over_http => headers::values(schema, given),
+        (Some(schema), Some(given)) if over_http => {
+            headers::values(schema, given, max_depth)
+        }
         _ => Vec::new(),
     }
 }

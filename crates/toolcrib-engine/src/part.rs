@@ -78,7 +78,7 @@ impl Part {
     /// Its tools that the configuration lets in, refused ones included.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         let filter = &self.config.tools;
-        let tools = self.surface.iter().flat_map(|surface| &surface.tools.items);
+        let tools = self.surface.iter().flat_map(|surface| surface.tools.items.iter());
         tools.filter(move |tool| filter.allows(&tool.name))
     }
 
@@ -89,19 +89,19 @@ impl Part {
 
     /// The prompt of this name, the server's own.
     pub fn prompt(&self, name: &str) -> Option<&Prompt> {
-        let mut prompts = self.surface.iter().flat_map(|surface| &surface.prompts.items);
+        let mut prompts = self.surface.iter().flat_map(|surface| surface.prompts.items.iter());
         prompts.find(|prompt| prompt.name == name)
     }
 
     /// Its resources that are to be used.
     pub fn resources(&self) -> impl Iterator<Item = &Resource> {
-        let resources = self.surface.iter().flat_map(|surface| &surface.resources.items);
+        let resources = self.surface.iter().flat_map(|surface| surface.resources.items.iter());
         resources.filter(|item| self.refusal(ListKind::Resources, &item.uri).is_none())
     }
 
     /// Its resource templates that are to be used.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
-        let templates = self.surface.iter().flat_map(|surface| &surface.templates.items);
+        let templates = self.surface.iter().flat_map(|surface| surface.templates.items.iter());
         let kind = ListKind::ResourceTemplates;
         templates.filter(move |item| self.refusal(kind, &item.uri_template).is_none())
     }
@@ -121,7 +121,7 @@ impl Part {
 
     /// What can be addressed by name: (server, kind, item).
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, ListKind, &str)> {
-        let prompts = self.surface.iter().flat_map(|surface| &surface.prompts.items);
+        let prompts = self.surface.iter().flat_map(|surface| surface.prompts.items.iter());
         let tools = self.tools().map(|tool| (ListKind::Tools, tool.name.as_str()));
         let prompts = prompts.map(|prompt| (ListKind::Prompts, prompt.name.as_str()));
         tools
@@ -182,7 +182,7 @@ impl Part {
             let linted = lint::lint(&surface, over_http, limits);
             findings.extend(linted.findings);
             let mut kept = HashMap::with_capacity(surface.tools.items.len());
-            for tool in &surface.tools.items {
+            for tool in surface.tools.items.iter() {
                 let known = self.checks.get(&tool.name).filter(|check| check.is_for(tool));
                 let check = known.map_or_else(|| Arc::new(ToolCheck::new(tool, limits)), Arc::clone);
                 findings.extend(check.findings().iter().cloned());

@@ -161,7 +161,7 @@ impl<'a, T: Item> Walk<'a, T> {
 
     fn finish(self) -> Walked<T> {
         let listing = Listing {
-            items: self.items,
+            items: self.items.into(),
             state: self.state,
             ttl: self.ttl.unwrap_or_default(),
             scope: self.scope.unwrap_or_default(),
@@ -227,18 +227,17 @@ impl<'a, T: Item> Walk<'a, T> {
         let limits = self.session.limits();
         let mut taken = Vec::with_capacity(items.len());
         let mut findings = Vec::new();
-        let mut keys = Vec::with_capacity(items.len());
-        let mut new = 0;
+        // Keys of this page, kept apart until it is clear that the page brings anything new.
+        let mut here: HashMap<u64, u64> = HashMap::with_capacity(items.len());
         for item in items {
             let raw_hash = self.hasher.hash_one(item.get());
             let raw = Raw::from(*item);
             let before = findings.len();
             let read = T::read(raw, &mut findings);
             let key = read.as_ref().map_or(raw_hash, |item| self.hasher.hash_one(item.key()));
-            match self.seen.get(&key) {
+            match self.seen.get(&key).or_else(|| here.get(&key)) {
                 None => {
-                    new += 1;
-                    keys.push((key, raw_hash));
+                    here.insert(key, raw_hash);
                     taken.extend(read);
                 }
                 // The same item again, as overlapping pages bring it.
@@ -247,12 +246,11 @@ impl<'a, T: Item> Walk<'a, T> {
                 Some(_) => taken.extend(read),
             }
         }
+        let new = here.len();
         if new == 0 {
             return Ok((items.len(), 0));
         }
-        for (key, raw_hash) in keys {
-            self.seen.entry(key).or_insert(raw_hash);
-        }
+        self.seen.extend(here);
         for item in taken {
             self.bytes += item.raw().get().len();
             if self.items.len() >= limits.list_items || self.bytes > limits.list_bytes {

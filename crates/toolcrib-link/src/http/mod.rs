@@ -5,12 +5,12 @@
 
 mod body;
 mod client;
-mod deliver;
 mod events;
-mod old_sse;
 mod peer;
+mod deliver;
 mod stream;
 mod streamable;
+mod old_sse;
 
 pub use client::SetupError;
 pub use old_sse::{OldSse, OpenError};

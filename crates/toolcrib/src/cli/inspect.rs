@@ -32,6 +32,10 @@ pub(crate) async fn run(global: &Global, args: Inspect) -> Outcome {
     config.enabled = true;
     let mut options = setup.options();
     options.probe_afresh = true;
+    if args.target.as_deref() != Some(config.name.as_str()) {
+        // Its standard error belongs to no configured name.
+        options.logs = None;
+    }
     if args.trace {
         options.trace = Some(trace());
     }
@@ -45,8 +49,7 @@ pub(crate) async fn run(global: &Global, args: Inspect) -> Outcome {
 fn show(global: &Global, args: &Inspect, snapshot: &Snapshot, name: &str) -> Outcome {
     let found = snapshot.part(name).and_then(|part| Some((part, part.surface.as_ref()?)));
     let Some((part, surface)) = found else {
-        let failed = snapshot.part(name).map(|part| Failure::of_server(part));
-        return Err(failed.unwrap_or_else(|| Failure::new(Code::Internal, "the server is lost")));
+        return Err(unreached(args, snapshot, name));
     };
     let mut out = Out::new();
     if global.json {
@@ -56,6 +59,26 @@ fn show(global: &Global, args: &Inspect, snapshot: &Snapshot, name: &str) -> Out
     }
     let worth_failing = part.findings.iter().any(|finding| finding.tier > Tier::Info);
     Ok(if args.strict && worth_failing { Code::Findings } else { Code::Ok })
+}
+
+/// Why there is nothing to show.
+fn unreached(args: &Inspect, snapshot: &Snapshot, name: &str) -> Failure {
+    let Some(part) = snapshot.part(name) else {
+        return Failure::new(Code::Internal, "the server is lost");
+    };
+    let mut failure = Failure::of_server(part);
+    let configured = args.target.as_deref() == Some(name);
+    if !configured {
+        let why = part.status.why().unwrap_or_default();
+        failure.message = format!("{} cannot be used: {why}", part.config.target.summary());
+        failure.hints = match &part.status {
+            Status::NeedsAuth { .. } => {
+                vec!["give a token with --header Authorization='Bearer …'".to_owned()]
+            }
+            _ => vec!["--trace shows every message, -vv says more".to_owned()],
+        };
+    }
+    failure
 }
 
 /// The server to inspect: given as a command or a URL, or configured under a name.
