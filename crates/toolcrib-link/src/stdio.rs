@@ -197,7 +197,7 @@ impl Reader {
         self.process.order(Order::Stop);
         if self.process.ended().is_some() {
             // What it said last tells most about why it ended.
-            let _ = timeout(STDERR_WAIT, &mut stderr).await;
+            settle(&mut stderr).await;
         }
         if let Some(closed) = closed {
             let _ = self.inbox.send(Inbound::Closed(closed)).await;
@@ -205,7 +205,7 @@ impl Reader {
         drop(self.inbox);
         drop(self.stdout);
         self.process.wait_gone().await;
-        if timeout(STDERR_WAIT, &mut stderr).await.is_err() {
+        if !settle(&mut stderr).await {
             stderr.abort();
         }
     }
@@ -286,6 +286,12 @@ impl Reader {
         }
         self.inbox.send(inbound).await.is_ok()
     }
+}
+
+/// Waits a little for standard error to be drained; false when somebody still holds it open.
+async fn settle(stderr: &mut JoinHandle<()>) -> bool {
+    // A finished task must not be awaited twice.
+    stderr.is_finished() || timeout(STDERR_WAIT, stderr).await.is_ok()
 }
 
 /// The rest that may be read once the process has ended.

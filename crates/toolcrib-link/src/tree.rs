@@ -100,14 +100,10 @@ mod proc {
         fs,
         path::Path,
         sync::{Arc, Mutex, PoisonError},
-        time::{Duration, Instant},
+        time::Instant,
     };
 
     use rustix::process::Pid;
-
-    /// How old a look at the process table may be. Many servers that are stopped at once share
-    /// one look.
-    const FRESH: Duration = Duration::from_millis(10);
 
     /// One process. Pid and start time together name it for good.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,11 +154,14 @@ mod proc {
         table().iter().any(|member| member.group == group && member.pid != leader && !member.dead)
     }
 
+    /// The process table as it is now. A look that somebody else began after we asked is as good
+    /// as our own, so many servers that are stopped at once take few looks.
     fn table() -> Arc<[Member]> {
         static LAST: Mutex<Option<(Instant, Arc<[Member]>)>> = Mutex::new(None);
+        let asked = Instant::now();
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((taken, table)) = &*last
-            && taken.elapsed() < FRESH
+            && *taken >= asked
         {
             return table.clone();
         }
