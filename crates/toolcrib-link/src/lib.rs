@@ -3,23 +3,23 @@
 //! Modules are listed bottom-up: a module uses only those above it. Nothing here judges what a
 //! server shows; it is read leniently and handed up raw.
 
-pub mod channel;
-pub mod connect;
-pub mod follow;
-mod handshake;
-pub mod http;
-mod mux;
-pub mod operation;
-mod pending;
-pub mod process;
-pub mod session;
-pub mod stderr;
-pub mod stdio;
 pub mod trace;
+pub mod channel;
+pub mod stderr;
 mod tree;
-pub mod walk;
+pub mod process;
+pub mod stdio;
+pub mod http;
 pub mod host;
 mod wire;
+mod pending;
+mod mux;
+mod handshake;
+pub mod session;
+pub mod walk;
+pub mod operation;
+pub mod follow;
+pub mod connect;
 
 pub use connect::{ConnectError, Connecting, connect};
 pub use follow::{Follower, Following};

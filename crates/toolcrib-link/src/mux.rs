@@ -97,11 +97,7 @@ pub(crate) struct Ticket {
 
 impl Mux {
     /// Starts sorting what comes through `inbox`.
-    pub(crate) fn start(
-        wire: Wire,
-        inbox: mpsc::Receiver<Inbound>,
-        host: Option<Host>,
-    ) -> Self {
+    pub(crate) fn start(wire: Wire, inbox: mpsc::Receiver<Inbound>, host: Option<Host>) -> Self {
         let shared = Arc::new(Shared {
             wire,
             pending: Pending::default(),

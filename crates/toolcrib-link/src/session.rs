@@ -293,7 +293,9 @@ impl Session {
         }
         match result_type(&result).as_deref() {
             None | Some("complete") => Ok(Answer::Complete(result)),
-            Some("input_required") if may_ask(method) => Ok(Answer::InputRequired(result)),
+            Some("input_required") if method::may_ask_for_input(method) => {
+                Ok(Answer::InputRequired(result))
+            }
             Some(other) => {
                 let why = format!("resultType {:?}", toolcrib_core::sanitise::line(other, 40));
                 Err(RequestError::Unusable { method, why })
@@ -352,10 +354,6 @@ async fn receive(arriving: &mut Option<mpsc::Receiver<Notice>>) -> Option<Notice
         Some(receiver) => receiver.recv().await,
         None => None,
     }
-}
-
-fn may_ask(method: &str) -> bool {
-    matches!(method, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
 }
 
 fn result_type(result: &Raw) -> Option<String> {

@@ -6,8 +6,8 @@
 //! a message where a test could not go on. Modules are listed bottom-up.
 
 pub mod case;
-pub mod fake;
 pub mod process;
-pub mod script;
 pub mod traffic;
+pub mod fake;
+pub mod script;
 pub mod world;

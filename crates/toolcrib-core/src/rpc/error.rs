@@ -98,9 +98,9 @@ fn lenient_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Er
 
 fn lenient_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let raw = Raw::deserialize(deserializer)?;
-    Ok(raw.read::<String>().unwrap_or_else(|_| {
-        if raw.is_null() { String::new() } else { raw.get().to_owned() }
-    }))
+    Ok(raw
+        .read::<String>()
+        .unwrap_or_else(|_| if raw.is_null() { String::new() } else { raw.get().to_owned() }))
 }
 
 #[cfg(test)]

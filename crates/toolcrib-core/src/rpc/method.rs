@@ -54,3 +54,9 @@ pub const ROOTS_LIST: &str = "roots/list";
 pub const SAMPLING: &str = "sampling/createMessage";
 /// Server asks the person.
 pub const ELICIT: &str = "elicitation/create";
+
+/// True for the requests a modern server may answer with `input_required` (specification,
+/// basic/patterns/mrtr).
+pub fn may_ask_for_input(method: &str) -> bool {
+    matches!(method, TOOLS_CALL | PROMPTS_GET | RESOURCES_READ)
+}
