@@ -103,7 +103,9 @@ fn sample(schema: &Value) -> Value {
 fn host() -> Host {
     Host {
         capabilities: Raw::of(&json!({"elicitation": {"form": {"applyDefaults": true}}})),
-        answer: Arc::new(|method, params| Box::pin(async move { answer(&method, params.as_ref()) })),
+        answer: Arc::new(|method, params| {
+            Box::pin(async move { answer(&method, params.as_ref()) })
+        }),
     }
 }
 

@@ -24,10 +24,8 @@ pub(crate) struct Board {
 impl Board {
     /// A board that already shows `parts`.
     pub(crate) fn new(parts: Vec<Part>) -> Self {
-        let parts: BTreeMap<_, _> = parts
-            .into_iter()
-            .map(|part| (part.config.name.clone(), Arc::new(part)))
-            .collect();
+        let parts: BTreeMap<_, _> =
+            parts.into_iter().map(|part| (part.config.name.clone(), Arc::new(part))).collect();
         let snapshot = ArcSwap::from_pointee(Snapshot::build(0, parts.clone()));
         Self {
             parts: Mutex::new(parts),

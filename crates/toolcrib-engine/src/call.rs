@@ -139,11 +139,7 @@ pub enum CallError {
 }
 
 fn near(candidates: &[String]) -> String {
-    if candidates.is_empty() {
-        String::new()
-    } else {
-        format!("; near: {}", candidates.join(", "))
-    }
+    if candidates.is_empty() { String::new() } else { format!("; near: {}", candidates.join(", ")) }
 }
 
 impl CallError {
@@ -196,7 +192,8 @@ impl Engine {
         loop {
             let part = self.snapshot().part(part.name()).map_or(Arc::clone(&part), Arc::clone);
             let outcome = self.call_once(&part, &item, given, options.clone()).await;
-            let stale = matches!(&outcome, Err(CallError::Request { error, .. }) if is_stale(error));
+            let stale =
+                matches!(&outcome, Err(CallError::Request { error, .. }) if is_stale(error));
             if relisted || !stale {
                 return outcome;
             }
@@ -232,8 +229,7 @@ impl Engine {
                 errors,
             })?;
         }
-        let operation =
-            Operation::Call { name: item.to_owned(), arguments: given.cloned() };
+        let operation = Operation::Call { name: item.to_owned(), arguments: given.cloned() };
         let max_depth = self.options().limits.json_depth;
         let mirrored = mirrored(part, tool, given, max_depth);
         let mut called = self.send(part, operation, item, mirrored, options).await?;
@@ -395,10 +391,14 @@ impl Engine {
 fn is_stale(error: &RequestError) -> bool {
     match error {
         RequestError::Rpc(error) => {
-            let unknown = error.code == error::INVALID_PARAMS || error.code == error::METHOD_NOT_FOUND;
+            let unknown =
+                error.code == error::INVALID_PARAMS || error.code == error::METHOD_NOT_FOUND;
             let words = error.message.to_lowercase();
             error.code == error::HEADER_MISMATCH
-                || unknown && ["unknown tool", "not found", "no such tool"].iter().any(|sign| words.contains(sign))
+                || unknown
+                    && ["unknown tool", "not found", "no such tool"]
+                        .iter()
+                        .any(|sign| words.contains(sign))
         }
         _ => false,
     }
@@ -413,9 +413,7 @@ fn mirrored(
 ) -> Vec<(String, String)> {
     let over_http = part.session.as_ref().is_some_and(|session| session.transport() != "stdio");
     match (&tool.input_schema, given) {
-        (Some(schema), Some(given)) if over_http => {
-            headers::values(schema, given, max_depth)
-        }
+        (Some(schema), Some(given)) if over_http => headers::values(schema, given, max_depth),
         _ => Vec::new(),
     }
 }

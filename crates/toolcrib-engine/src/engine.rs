@@ -1,11 +1,6 @@
 //! The engine: one keeper per configured server, one board, one way to look.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, oneshot},
@@ -167,9 +162,8 @@ impl Engine {
         kinds: &[ListKind],
         deadline: Option<Instant>,
     ) -> Arc<Snapshot> {
-        let settled = |snapshot: &Snapshot| {
-            snapshot.part(server).is_none_or(|part| part.is_settled(kinds))
-        };
+        let settled =
+            |snapshot: &Snapshot| snapshot.part(server).is_none_or(|part| part.is_settled(kinds));
         self.until(deadline, settled).await
     }
 

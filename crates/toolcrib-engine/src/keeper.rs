@@ -210,18 +210,15 @@ impl Keeper {
         }
     }
 
-    fn post(
-        &self,
-        part: &mut Part,
-        lists: &Lists,
-        session: &Session,
-        follower: Option<&Follower>,
-    ) {
+    fn post(&self, part: &mut Part, lists: &Lists, session: &Session, follower: Option<&Follower>) {
         let mut findings = lists.findings.iter().flatten().cloned().collect::<Vec<_>>();
         findings.extend(session.findings());
-        if let Some(Following::Lost(why)) = follower.map(|follower| follower.state().borrow().clone())
+        if let Some(Following::Lost(why)) =
+            follower.map(|follower| follower.state().borrow().clone())
         {
-            let message = format!("changes are announced, but the stream ended: {why}; lists are read again by timer");
+            let message = format!(
+                "changes are announced, but the stream ended: {why}; lists are read again by timer"
+            );
             findings.push(Finding::new("change/no-stream", Tier::Info, "", message));
         }
         part.settle(findings, self.options.checks, &self.options.limits);
@@ -263,9 +260,8 @@ const LIVED: std::time::Duration = std::time::Duration::from_secs(60);
 /// How often the lists of a server that announces nothing are read again.
 fn relist_every() -> std::time::Duration {
     let base = std::time::Duration::from_secs(300);
-    let nanos = SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |now| now.subsec_nanos());
+    let nanos =
+        SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
     base + base.mul_f64(f64::from(nanos % 1_000) / 4_000.0)
 }
 
@@ -360,7 +356,12 @@ impl Lists {
 
     /// When the next walk is due.
     fn due(&self) -> Option<Instant> {
-        self.due.iter().zip(self.running).filter(|(_, running)| !running).filter_map(|(due, _)| *due).min()
+        self.due
+            .iter()
+            .zip(self.running)
+            .filter(|(_, running)| !running)
+            .filter_map(|(due, _)| *due)
+            .min()
     }
 
     fn start_due(&mut self, session: &Arc<Session>) {
@@ -489,7 +490,8 @@ fn keep<T: Item + PartialEq>(
             findings.clear();
         }
     } else if listing.state == ListState::NotOffered && T::KIND != ListKind::ResourceTemplates {
-        let message = format!("{} is declared, but {} is not served", T::KIND.capability(), T::KIND.method());
+        let message =
+            format!("{} is declared, but {} is not served", T::KIND.capability(), T::KIND.method());
         findings.push(Finding::new("handshake/not-served", Tier::Soft, T::KIND.method(), message));
     }
     if !listing.is_complete() && slot.is_complete() {

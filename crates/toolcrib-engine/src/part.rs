@@ -7,7 +7,7 @@ use std::{
 };
 
 use toolcrib_core::{
-    check::{ToolCheck, lint},
+    check::{ToolCheck, lint, look_over},
     finding::{Finding, Tier},
     limits::Limits,
     sanitise,
@@ -181,12 +181,13 @@ impl Part {
             let over_http = matches!(self.config.target, toolcrib_core::target::Target::Http(_));
             let linted = lint::lint(&surface, over_http, limits);
             findings.extend(linted.findings);
+            let known = |tool: &Tool| {
+                self.checks.get(&tool.name).filter(|check| check.is_for(tool)).cloned()
+            };
             let mut kept = HashMap::with_capacity(surface.tools.items.len());
-            for tool in surface.tools.items.iter() {
-                let known = self.checks.get(&tool.name).filter(|check| check.is_for(tool));
-                let check = known.map_or_else(|| Arc::new(ToolCheck::new(tool, limits)), Arc::clone);
+            for (name, check) in look_over(surface.tools.items.iter(), limits, known) {
                 findings.extend(check.findings().iter().cloned());
-                kept.insert(tool.name.clone(), check);
+                kept.insert(name.to_owned(), check);
             }
             self.refused = Arc::new(linted.refused);
             self.checks = Arc::new(kept);

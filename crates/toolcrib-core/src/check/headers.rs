@@ -111,7 +111,10 @@ impl Found {
                         }
                     }
                 }
-                ("$defs" | "definitions" | "patternProperties" | "dependentSchemas", Value::Object(named)) => {
+                (
+                    "$defs" | "definitions" | "patternProperties" | "dependentSchemas",
+                    Value::Object(named),
+                ) => {
                     for schema in named.values() {
                         self.walk(schema, None)?;
                     }
@@ -130,13 +133,18 @@ impl Found {
     ) -> Result<(), String> {
         let place = path.map(|path| sanitise::line(&path.join("/"), 80)).unwrap_or_default();
         let Some(path) = path.filter(|path| !path.is_empty()) else {
-            return Err(format!("{ANNOTATION} stands where no property is reached by `properties` alone"));
+            return Err(format!(
+                "{ANNOTATION} stands where no property is reached by `properties` alone"
+            ));
         };
         let Some(header) = annotation.as_str().filter(|name| is_token(name)) else {
             let shown = sanitise::line(&annotation.to_string(), 60);
             return Err(format!("{ANNOTATION} at {place} is no header name: {shown}"));
         };
-        if !matches!(property.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
+        if !matches!(
+            property.get("type").and_then(Value::as_str),
+            Some("string" | "integer" | "boolean")
+        ) {
             return Err(format!("{ANNOTATION} at {place} needs type string, integer or boolean"));
         }
         if !self.names.insert(header.to_ascii_lowercase()) {
@@ -150,7 +158,9 @@ impl Found {
 /// RFC 9110 `token`.
 fn is_token(text: &str) -> bool {
     !text.is_empty()
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 #[cfg(test)]
@@ -200,7 +210,8 @@ mod tests {
         let schema = Raw::parse(schema).unwrap();
         let check = |arguments: &str, expect: &[(&str, &str)]| {
             let got = values(&schema, &Raw::parse(arguments).unwrap(), 64);
-            let got: Vec<_> = got.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let got: Vec<_> =
+                got.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             assert_eq!(got, expect, "{arguments}");
         };
         check(r#"{"s":"eu-1","i":42.0,"b":false}"#, &[("S", "eu-1"), ("I", "42"), ("B", "false")]);

@@ -220,7 +220,8 @@ fn shape(tool: &Tool) -> Shape {
     if one_object {
         return Shape::OneObject;
     }
-    let required = root.required.and_then(|raw| serde_json::from_str::<Vec<String>>(raw.get()).ok());
+    let required =
+        root.required.and_then(|raw| serde_json::from_str::<Vec<String>>(raw.get()).ok());
     if !root.properties.is_empty() && required.unwrap_or_default().is_empty() {
         Shape::AllOptional
     } else {
@@ -274,7 +275,9 @@ mod tests {
             &["schema/all-optional"],
         );
         check(
-            &[r#"{"name":"x","inputSchema":{"properties":{"a":{"type":"object"}},"required":["a"]}}"#],
+            &[
+                r#"{"name":"x","inputSchema":{"properties":{"a":{"type":"object"}},"required":["a"]}}"#,
+            ],
             &["schema/one-object"],
         );
         check(&["{\"name\":\"x\",\"description\":\"a\\u202eb\"}"], &["text/hidden-characters"]);
