@@ -9,12 +9,12 @@ use std::{env, process::ExitCode, sync::Arc};
 use serde_json::{Map, Value, json};
 use toolcrib_core::{
     raw::Raw,
-    rpc::{RpcError, error},
+    rpc::{Params, RpcError, error},
     surface::ListKind,
     target::{Endpoint, ServerConfig, Target},
     version::{EraPolicy, Version},
 };
-use toolcrib_engine::{CallOptions, Engine, Options, Snapshot};
+use toolcrib_engine::{CallError, CallOptions, Engine, Options, Snapshot};
 use toolcrib_link::Host;
 
 const SERVER: &str = "peer";
@@ -41,9 +41,15 @@ async fn main() -> ExitCode {
 /// Errors of single requests are the server's business: the harness wants to see them sent.
 async fn use_everything(engine: &Engine, snapshot: &Snapshot) {
     for (name, arguments) in calls(snapshot) {
-        let arguments = Raw::of(&arguments);
-        let _ = engine.call(&name, Some(&arguments), CallOptions::default()).await;
+        let given = Raw::of(&arguments);
+        let called = engine.call(&name, Some(&given), CallOptions::default()).await;
+        if matches!(called, Err(CallError::Arguments { .. })) {
+            // What a model would mend: a null where the schema wants the argument left out.
+            let mended = Raw::of(&without_nulls(arguments));
+            let _ = engine.call(&name, Some(&mended), CallOptions::default()).await;
+        }
     }
+    echo_schema(engine, snapshot).await;
     let Some(surface) = snapshot.part(SERVER).and_then(|part| part.surface.clone()) else { return };
     for prompt in surface.prompts.items.iter() {
         let arguments: Map<String, Value> =
@@ -53,6 +59,24 @@ async fn use_everything(engine: &Engine, snapshot: &Snapshot) {
     }
     for resource in surface.resources.items.iter() {
         let _ = engine.read(&resource.uri, Some(SERVER), CallOptions::default()).await;
+    }
+}
+
+fn without_nulls(mut arguments: Value) -> Value {
+    if let Some(members) = arguments.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    arguments
+}
+
+/// The scenario that looks whether a schema arrives whole wants it sent back.
+async fn echo_schema(engine: &Engine, snapshot: &Snapshot) {
+    let Some(part) = snapshot.part(SERVER) else { return };
+    let schema = part.tool("json_schema_2020_12_tool").and_then(|tool| tool.input_schema.clone());
+    if let (Some(schema), Some(_)) = (schema, part.tool("json_schema_echo")) {
+        let arguments = Params::new().with("schema", schema).encode();
+        let arguments = Raw::parse(arguments).ok();
+        let _ = engine.call("json_schema_echo", arguments.as_ref(), CallOptions::default()).await;
     }
 }
 

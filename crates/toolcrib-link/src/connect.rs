@@ -237,7 +237,14 @@ impl Attempt<'_> {
         let timeouts = self.config.timeouts;
         let handshake = Handshake::new(&mux, timeouts.probe, timeouts.start, self.deadline);
         match handshake.run(plan).await {
-            Ok(negotiated) => Ok(Session::new(mux, negotiated, timeouts, self.limits.clone())),
+            Ok(negotiated) => {
+                let session = Session::new(mux, negotiated, timeouts, self.limits.clone());
+                if self.connecting.host.is_some() {
+                    // What a legacy server asks may come on the stream of its own.
+                    session.open_stream();
+                }
+                Ok(session)
+            }
             Err(error) => {
                 mux.close().await;
                 let stderr = mux.wire().stderr(STDERR_LINES);

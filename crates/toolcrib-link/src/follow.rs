@@ -80,7 +80,7 @@ impl Session {
         let negotiated = self.negotiated();
         let filter = filter(&negotiated.capabilities);
         if negotiated.era == Era::Legacy {
-            self.mux().wire().open_stream(mirror_after(&negotiated));
+            self.open_stream();
             let state = if filter.is_some() { Following::Open } else { Following::NotOffered };
             return Follower { state: watch::channel(state).1, task: None };
         }

@@ -5,7 +5,10 @@
 //! from one that asks for input.
 
 use std::{
-    sync::{Arc, Mutex as StdMutex, PoisonError},
+    sync::{
+        Arc, Mutex as StdMutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -124,6 +127,8 @@ pub struct Session {
     limits: Limits,
     /// Counts renewals; held while one runs, so that all who lost the session wait for one.
     renewals: Mutex<u64>,
+    /// True once the standing stream was asked for.
+    streaming: AtomicBool,
 }
 
 impl Session {
@@ -134,7 +139,7 @@ impl Session {
         limits: Limits,
     ) -> Self {
         let negotiated = StdMutex::new(Arc::new(negotiated));
-        Self { mux, negotiated, timeouts, limits, renewals: Mutex::new(0) }
+        Self { mux, negotiated, timeouts, limits, renewals: Mutex::new(0), streaming: AtomicBool::new(false) }
     }
 
     /// What the handshake settled.
@@ -192,6 +197,15 @@ impl Session {
     /// Ends the session and the process behind it, within six seconds; idempotent.
     pub async fn close(&self) {
         self.mux.close().await;
+    }
+
+    /// Opens the standing stream of a legacy HTTP server; kept open over renewals.
+    pub(crate) fn open_stream(&self) {
+        let negotiated = self.negotiated();
+        if negotiated.era == Era::Legacy {
+            self.streaming.store(true, Ordering::Relaxed);
+            self.mux.wire().open_stream(mirror_after(&negotiated));
+        }
     }
 
     pub(crate) const fn mux(&self) -> &Mux {
@@ -337,7 +351,9 @@ impl Session {
         let handshake =
             Handshake::new(&self.mux, self.timeouts.probe, self.timeouts.start, deadline);
         let negotiated = handshake.run(Plan::Legacy).await.map_err(RequestError::Renewal)?;
-        self.mux.wire().open_stream(mirror_after(&negotiated));
+        if self.streaming.load(Ordering::Relaxed) {
+            self.mux.wire().open_stream(mirror_after(&negotiated));
+        }
         *self.negotiated.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(negotiated);
         *renewals += 1;
         // Whatever changed while no stream was open was not announced to us.

@@ -254,6 +254,25 @@ async fn c49_any_good_status_accepts_a_notification() {
 }
 
 #[tokio::test]
+async fn requests_one_after_another_share_a_connection() {
+    let web = Web::start(|request, n| match n {
+        1 => Reply::new(202, "text/plain", "Accepted"),
+        2 => Reply::new(200, "text/event-stream", format!("data: {}\n\n", result(request))),
+        3 => Reply::new(404, "text/html", "<h1>no</h1>"),
+        _ => Reply::json(result(request)),
+    })
+    .await;
+    let mut client = Client::to(&web);
+    client.ask(modern(1, "tools/list")).await;
+    client.http.notify(CHANGED.to_owned(), Mirror::default()).await.unwrap();
+    client.ask(modern(2, "tools/list")).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    client.status(modern(3, "tools/list")).await;
+    client.ask(modern(4, "tools/list")).await;
+    assert_eq!((web.seen().len(), web.connections()), (5, 1));
+}
+
+#[tokio::test]
 async fn c46_what_is_no_event_stream_is_asked_for_once() {
     let replies: [fn() -> Reply; 4] = [
         || Reply::new(200, "text/plain", "This is an MCP endpoint, use POST."),

@@ -2,7 +2,10 @@
 //! byte, and remembers what it was asked.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -113,6 +116,7 @@ pub(crate) struct Web {
     pub(crate) origin: String,
     seen: Arc<Mutex<Vec<Request>>>,
     dropped: Arc<Mutex<usize>>,
+    connections: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
@@ -141,8 +145,11 @@ impl Web {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let dropped = Arc::new(Mutex::new(0));
         let shared = (Arc::new(script) as Arc<Script>, Arc::clone(&seen), Arc::clone(&dropped));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&connections);
         let task = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::Relaxed);
                 let (shared, tls) = (shared.clone(), tls.clone());
                 tokio::spawn(async move {
                     let (script, seen, dropped) = shared;
@@ -157,7 +164,7 @@ impl Web {
                 });
             }
         });
-        Self { origin: format!("{scheme}://{address}"), seen, dropped, task }
+        Self { origin: format!("{scheme}://{address}"), seen, dropped, connections, task }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -172,6 +179,11 @@ impl Web {
     /// How many requests of this method came.
     pub(crate) fn count(&self, method: &str) -> usize {
         self.seen().iter().filter(|request| request.method == method).count()
+    }
+
+    /// How many connections the client made.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// How many held connections the client closed.
