@@ -5,8 +5,8 @@
 //! and knows nothing of how Toolcrib itself reads a wire. Being for tests, its functions panic with
 //! a message where a test could not go on. Modules are listed bottom-up.
 
-pub mod case;
 pub mod process;
+pub mod case;
 pub mod traffic;
 pub mod fake;
 pub mod script;
