@@ -206,6 +206,7 @@ impl Attempt<'_> {
         }
         match self.old_sse(endpoint).await {
             Ok(session) => Ok(session),
+            Err(challenge @ ConnectError::NeedsAuth { .. }) => Err(challenge),
             Err(second) => {
                 let also = Some(second.to_string());
                 Err(ConnectError::Handshake { error, also, stderr })
@@ -223,7 +224,11 @@ impl Attempt<'_> {
     async fn old_sse(&self, endpoint: &Endpoint) -> Result<Session, ConnectError> {
         let (sender, inbox) = mpsc::channel(INBOX);
         let trace = self.connecting.trace.clone();
-        let sse = OldSse::open(endpoint, &self.limits, trace, sender, self.deadline).await?;
+        let opened = OldSse::open(endpoint, &self.limits, trace, sender, self.deadline).await;
+        let sse = opened.map_err(|error| match asks_for_auth(&error) {
+            Some(status) => needs_auth(status),
+            None => ConnectError::OldSse(error),
+        })?;
         self.shake(Wire::OldSse(sse), inbox, Plan::Legacy).await
     }
 
@@ -257,9 +262,21 @@ impl Attempt<'_> {
 /// How many of a process's last lines an error carries.
 const STDERR_LINES: usize = 8;
 
+/// The status with which the stream was refused, when it asks for authorization.
+fn asks_for_auth(error: &OpenError) -> Option<&StatusError> {
+    match error {
+        OpenError::NoStream(ExchangeError::Status(status)) if is_challenge(status) => Some(status),
+        _ => None,
+    }
+}
+
+fn is_challenge(status: &StatusError) -> bool {
+    status.status == 401 || status.status == 403 && status.challenge.is_some()
+}
+
 fn explain(error: HandshakeError, stderr: Option<String>) -> ConnectError {
     if let HandshakeError::Exchange(ExchangeError::Status(status)) = &error
-        && (status.status == 401 || status.status == 403 && status.challenge.is_some())
+        && is_challenge(status)
     {
         return needs_auth(status);
     }
