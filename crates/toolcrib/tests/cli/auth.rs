@@ -20,7 +20,7 @@ fn c50_a_challenge_is_not_an_outage() {
 #[test]
 fn c50_other_servers_are_ready() {
     let server = serve(Fake::stdio("C50"));
-    let crib = Crib::of_http(&server).with("other", &Fake::stdio("C20"));
+    let crib = Crib::of_http(&server).with_case("other", "C20");
     let stands = crib.status();
     assert_eq!(stands["s"]["state"], "needs-auth");
     assert!(stands["s"]["why"].as_str().is_some_and(|why| why.contains(METADATA)));

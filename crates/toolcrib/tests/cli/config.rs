@@ -38,7 +38,7 @@ fn c57_a_real_mistake_is_placed() {
     assert!(run.stderr.contains("broken.json:3:"), "{}", run.stderr);
     let alone = world.run(&["--config", "broken.json", "status"]);
     assert_eq!(alone.code, Some(3), "{}", alone.stderr);
-    assert!(alone.stderr.contains("broken.json:3:20"), "{}", alone.stderr);
+    assert!(alone.stderr.contains("broken.json:3:21"), "{}", alone.stderr);
 }
 
 /// Does this file name a server `a`? It is asked for and gives up quickly.
@@ -102,7 +102,7 @@ fn c109_a_command_line_in_one_word_is_named() {
 /// No shell is started for it, and a broken entry costs no other.
 #[test]
 fn c109_a_broken_entry_costs_no_other() {
-    let crib = Crib::of(&Fake::stdio("C20"))
+    let crib = Crib::case("C20")
         .with_entry("k", json!({"command": "touch pwned; echo"}))
         .with_entry("n", json!({"command": 7}))
         .with_entry("u", json!({"url": "ftp://x.example"}));

@@ -64,13 +64,13 @@ fn c10_near_messages_are_noise() {
 #[test]
 fn c12_an_unterminated_last_message_is_delivered() {
     inspect("C12").shows(&["alpha", "beta", "bye"]).notes_nothing();
-    let crib = Crib::of(&Fake::stdio("C12"));
+    let crib = Crib::case("C12");
     assert_eq!(crib.calls("s.bye", &json!({}), 0), "farewell");
 }
 
 #[test]
 fn c77_bytes_that_are_not_utf8_do_not_hang_a_call() {
-    let crib = Crib::of(&Fake::stdio("C77"));
+    let crib = Crib::case("C77");
     let run = crib.call("s.alpha", &json!({}));
     assert!(run.took < Duration::from_secs(5), "{:?}", run.took);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);

@@ -42,7 +42,7 @@ fn c34_names_that_differ_in_punctuation_stay_apart() {
     let table = table(&crib);
     valid_and_distinct(table.values().map(String::as_str), 3);
     for ((_, tool), portable) in &table {
-        assert_eq!(crib.calls(portable, &json!({}), 0), format!("fake:{tool}:{{}}"));
+        assert_eq!(crib.calls(portable, &json!({}), 0), format!("C34:{tool}:{{}}"));
     }
     assert_eq!(called(&fake.log()), table.keys().map(|(_, tool)| tool.clone()).collect::<Vec<_>>());
     let report = inspect("C34").shows(&["open-doc", "open_doc", "open.doc"]);
@@ -56,8 +56,8 @@ fn c35_any_name_gets_a_portable_one() {
     let table = table(&crib);
     valid_and_distinct(table.values().map(String::as_str), 5);
     for ((_, tool), portable) in &table {
-        assert_eq!(crib.calls(portable, &json!({}), 0), format!("fake:{tool}:{{}}"));
-        assert_eq!(crib.calls(&format!("s.{tool}"), &json!({}), 0), format!("fake:{tool}:{{}}"));
+        assert_eq!(crib.calls(portable, &json!({}), 0), format!("C35:{tool}:{{}}"));
+        assert_eq!(crib.calls(&format!("s.{tool}"), &json!({}), 0), format!("C35:{tool}:{{}}"));
     }
 }
 
@@ -109,7 +109,7 @@ fn c36_names_are_case_sensitive() {
     let message = crib.calls("s.getuser", &json!({}), 4);
     assert!(message.contains("did you mean") && message.contains("s.getUser"), "{message}");
     // A capitalised server is another one, too.
-    let linear = Crib::new().with("Linear", &Fake::stdio("C36"));
+    let linear = Crib::new().with_case("Linear", "C36");
     assert_eq!(linear.calls("Linear.GetUser", &json!({}), 0), "upper");
     let run = linear.call("linear.GetUser", &json!({}));
     assert_eq!(run.code, Some(4), "{}", run.stdout);

@@ -5,6 +5,7 @@
 use std::{
     fmt::Write as _,
     io::{Read as _, Write as _},
+    marker::PhantomData,
     net::TcpListener,
     sync::{
         Arc,
@@ -174,19 +175,29 @@ pub(crate) fn names(items: &Value) -> Vec<&str> {
     items.as_array().expect("a list").iter().filter_map(|item| item["name"].as_str()).collect()
 }
 
-/// A configuration of servers and the program run on it.
-pub(crate) struct Crib {
+/// A configuration of servers and the program run on it. The folders of the servers it names must
+/// outlive it.
+pub(crate) struct Crib<'a> {
     pub(crate) world: World,
     servers: Map<String, Value>,
+    owned: Vec<Fake>,
+    lent: PhantomData<&'a Fake>,
 }
 
-impl Crib {
+impl Crib<'static> {
+    /// The server `s`, playing a case over stdio.
+    pub(crate) fn case(id: &str) -> Self {
+        Self::new().with_case("s", id)
+    }
+}
+
+impl<'a> Crib<'a> {
     pub(crate) fn new() -> Self {
-        Self { world: world(), servers: Map::new() }
+        Self { world: world(), servers: Map::new(), owned: Vec::new(), lent: PhantomData }
     }
 
     /// The server `s`, playing over stdio.
-    pub(crate) fn of(fake: &Fake) -> Self {
+    pub(crate) fn of(fake: &'a Fake) -> Self {
         Self::new().with("s", fake)
     }
 
@@ -195,8 +206,15 @@ impl Crib {
         Self::new().with_entry("s", json!({"url": server.url}))
     }
 
-    pub(crate) fn with(self, name: &str, fake: &Fake) -> Self {
-        self.with_entry(name, json!({"command": fake.program(), "args": fake.args()}))
+    pub(crate) fn with(self, name: &str, fake: &'a Fake) -> Self {
+        self.with_entry(name, entry(fake))
+    }
+
+    pub(crate) fn with_case(mut self, name: &str, id: &str) -> Self {
+        let fake = Fake::stdio(id);
+        let entry = entry(&fake);
+        self.owned.push(fake);
+        self.with_entry(name, entry)
     }
 
     pub(crate) fn with_entry(mut self, name: &str, entry: Value) -> Self {
@@ -241,6 +259,10 @@ impl Crib {
         let name = |server: &Value| server["name"].as_str().unwrap_or_default().to_owned();
         servers.into_iter().map(|server| (name(&server), server)).collect()
     }
+}
+
+fn entry(fake: &Fake) -> Value {
+    json!({"command": fake.program(), "args": fake.args()})
 }
 
 /// A scenario of two plain tools with these members added.

@@ -8,14 +8,14 @@ use crate::play::{Crib, inspect, inspect_fake, parsed, scenario};
 #[test]
 fn c29_an_error_result_is_not_judged() {
     for strict in [&["call", "--json", "s.push"][..], &["call", "--json", "--strict", "s.push"]] {
-        let run = Crib::of(&Fake::stdio("C29")).run(strict);
+        let run = Crib::case("C29").run(strict);
         assert_eq!(run.code, Some(1), "{}{}", run.stdout, run.stderr);
         let json = parsed(&run);
         assert_eq!((&json["code"], json.get("misfit")), (&json!("tool-error"), None));
         assert_eq!(json["result"]["isError"], true);
         assert_eq!(json["result"]["content"][0]["text"], "push refused: remote is ahead");
     }
-    let text = Crib::of(&Fake::stdio("C29")).run(&["call", "s.push"]);
+    let text = Crib::case("C29").run(&["call", "s.push"]);
     assert_eq!((text.code, text.stdout.trim()), (Some(1), "push refused: remote is ahead"));
 }
 
@@ -24,7 +24,8 @@ fn c29_an_error_result_is_not_judged() {
 fn c29_a_good_result_is_judged() {
     let mut case = crate::play::scenario_of("C29");
     case["call_results"]["push"] = json!({"content": [{"type": "text", "text": "pushed"}], "structuredContent": {"success": "yes"}});
-    let crib = Crib::of(&Fake::scripted(&case));
+    let fake = Fake::scripted(&case);
+    let crib = Crib::of(&fake);
     let run = crib.run(&["call", "s.push"]);
     assert_eq!((run.code, run.stdout.trim()), (Some(0), "pushed"));
     assert!(run.stderr.contains("output schema"), "{}", run.stderr);
@@ -34,7 +35,7 @@ fn c29_a_good_result_is_judged() {
 /// The client's half: what a gateway makes of the array is for the gateway's tests.
 #[test]
 fn c31_a_bare_array_is_handed_through() {
-    let crib = Crib::of(&Fake::stdio("C31"));
+    let crib = Crib::case("C31");
     for (tool, text) in [("s.news", "[{\"id\":1}]"), ("s.typed", "[]")] {
         let run = crib.run(&["call", "--json", "--strict", tool]);
         assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);

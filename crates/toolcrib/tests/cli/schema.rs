@@ -25,9 +25,9 @@ pub(crate) fn listed_with(fake: &Fake, parts: &[&str]) -> Report {
 #[test]
 fn c22_null_keywords_are_dropped() {
     inspect("C22").shows(&["good", "nullreq"]).notes(&["nullreq", "required"]);
-    let crib = Crib::of(&Fake::stdio("C22"));
-    assert_eq!(crib.calls("s.good", &json!({}), 0), "fake:good:{}");
-    assert_eq!(crib.calls("s.nullreq", &json!({"a": 1}), 0), "fake:nullreq:{\"a\": 1}");
+    let crib = Crib::case("C22");
+    assert_eq!(crib.calls("s.good", &json!({}), 0), "C22:good:{}");
+    assert_eq!(crib.calls("s.nullreq", &json!({"a": 1}), 0), "C22:nullreq:{\"a\": 1}");
 }
 
 /// Other keywords set to null, at any depth.
@@ -48,7 +48,7 @@ fn c22_any_keyword_may_be_null() {
 fn c24_a_pattern_with_look_around_never_hides_the_tool() {
     let report = inspect("C24").shows(&["setpw"]);
     let skipped = !report.findings(&["setpw", "pattern"]).is_empty();
-    let crib = Crib::of(&Fake::stdio("C24"));
+    let crib = Crib::case("C24");
     crib.calls("s.setpw", &json!({"pw": "Passw0rd", "u": "Straße"}), 0);
     crib.calls("s.setpw", &json!({"pw": "short"}), if skipped { 0 } else { 6 });
     crib.calls("s.setpw", &json!({"u": "7"}), if skipped { 0 } else { 6 });
@@ -62,7 +62,7 @@ fn c25_a_recursive_schema_is_kept_and_judged() {
     let report = inspect("C25").shows(&["tree"]).notes_nothing();
     let root = &report.tool("tree")["inputSchema"]["properties"]["root"];
     assert_eq!(*root, json!({"$ref": "#/$defs/node"}));
-    let crib = Crib::of(&Fake::stdio("C25"));
+    let crib = Crib::case("C25");
     let tree = |leaf: Value| json!({"root": {"v": 1, "kids": [{"v": 2, "kids": [{"v": leaf}]}]}});
     crib.calls("s.tree", &tree(json!(3)), 0);
     let message = crib.calls("s.tree", &tree(json!("three")), 6);
@@ -75,7 +75,7 @@ fn c25_a_recursive_schema_is_kept_and_judged() {
 #[test]
 fn c26_older_and_unknown_dialects_work() {
     inspect("C26").shows(&["d7", "d19", "dx"]).notes(&["tool dx", "my-dialect"]);
-    let crib = Crib::of(&Fake::stdio("C26"));
+    let crib = Crib::case("C26");
     crib.calls("s.d7", &json!({"pair": [1, "x"]}), 0);
     crib.calls("s.d7", &json!({"pair": ["x", 1]}), 6);
     crib.calls("s.d7", &json!({"pair": [1, "x", 2]}), 6);
@@ -96,7 +96,8 @@ fn c26_a_dialect_may_be_written_oddly() {
     ] {
         let schema = json!({"$schema": dialect, "type": "object",
             "properties": {"n": {"type": "integer"}}});
-        let crib = Crib::of(&with_schema(&schema));
+        let fake = with_schema(&schema);
+        let crib = Crib::of(&fake);
         crib.calls("s.t", &json!({"n": 1}), 0);
         crib.calls("s.t", &json!({"n": "x"}), 6);
     }
@@ -105,7 +106,7 @@ fn c26_a_dialect_may_be_written_oddly() {
 #[test]
 fn c27_unknown_keywords_and_formats_judge_nothing() {
     inspect("C27").shows(&["upd"]).notes_nothing();
-    let crib = Crib::of(&Fake::stdio("C27"));
+    let crib = Crib::case("C27");
     let check = |arguments: Value, code: i32| {
         crib.calls("s.upd", &arguments, code);
     };
@@ -124,7 +125,7 @@ fn c85_an_array_for_properties_is_an_empty_object() {
         .shows(&["good", "php", "php_nested"])
         .notes(&["tool php"])
         .notes(&["php_nested"]);
-    let crib = Crib::of(&Fake::stdio("C85"));
+    let crib = Crib::case("C85");
     for tool in ["s.good", "s.php", "s.php_nested"] {
         crib.calls(tool, &json!({}), 0);
     }
@@ -135,7 +136,7 @@ fn c85_an_array_for_properties_is_an_empty_object() {
 #[test]
 fn c87_a_dangling_reference_costs_its_branch_only() {
     inspect("C87").shows(&["find"]).notes(&["tool find", "#/$defs/Group"]);
-    let crib = Crib::of(&Fake::stdio("C87"));
+    let crib = Crib::case("C87");
     crib.calls("s.find", &json!({"q": "x"}), 0);
     crib.calls("s.find", &json!({}), 6);
     crib.calls("s.find", &json!({"q": 1}), 6);
@@ -152,7 +153,7 @@ fn c88_a_missing_schema_takes_any_object() {
     let report = inspect("C88").shows(&["good", "noschema", "nullschema"]);
     let report = report.notes(&["tool noschema"]).notes(&["tool nullschema"]);
     assert_eq!(report.state(), "ready");
-    let crib = Crib::of(&Fake::stdio("C88"));
+    let crib = Crib::case("C88");
     for tool in ["s.good", "s.noschema", "s.nullschema"] {
         crib.calls(tool, &json!({"any": [1]}), 0);
         crib.calls(tool, &json!([1]), 6);
