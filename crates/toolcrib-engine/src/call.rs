@@ -9,7 +9,7 @@ use std::{
 use thiserror::Error;
 use tokio::{sync::mpsc, time::Instant};
 use toolcrib_core::{
-    catalog::NameError,
+    catalog::{NameError, Names},
     check::{arguments, headers, result},
     code::Code,
     raw::Raw,
@@ -23,6 +23,7 @@ use toolcrib_link::{Answer, Operation, Performing, RequestError, Session};
 use crate::{
     engine::{Engine, ResultCheck},
     part::Part,
+    snapshot::Snapshot,
     status::Status,
 };
 
@@ -303,7 +304,10 @@ impl Engine {
         if snapshot.resolve(kind, name).is_err() && !snapshot.is_settled(&[kind]) {
             snapshot = self.settled(&[kind], None).await;
         }
-        let named = snapshot.resolve(kind, name)?;
+        let named = match snapshot.resolve(kind, name) {
+            Ok(named) => named,
+            Err(error) => return Err(refused(&snapshot, kind, name).unwrap_or(error.into())),
+        };
         let part = snapshot.part(&named.server).ok_or_else(|| NameError::unknown(name))?;
         Ok((Arc::clone(part), named.item.clone()))
     }
@@ -387,6 +391,15 @@ impl Engine {
     }
 }
 
+/// Why nothing has this name, when that is because what has it is not to be used.
+fn refused(snapshot: &Snapshot, kind: ListKind, name: &str) -> Option<CallError> {
+    let names = Names::build(snapshot.parts().flat_map(|part| part.refused()));
+    let named = names.resolve(kind, name).ok()?;
+    let why = snapshot.part(&named.server)?.refusal(kind, &named.item)?.to_owned();
+    let item = sanitise::line(&named.item, 200);
+    Some(CallError::Refused { server: named.server.clone(), item, why })
+}
+
 /// True for errors that say that our list is older than the server.
 fn is_stale(error: &RequestError) -> bool {
     match error {
@@ -419,7 +432,7 @@ fn mirrored(
 }
 
 /// The URIs and templates that come nearest, for an error.
-fn near_uris(snapshot: &crate::snapshot::Snapshot, uri: &str) -> Vec<String> {
+fn near_uris(snapshot: &Snapshot, uri: &str) -> Vec<String> {
     let scheme = uri.split(':').next().unwrap_or_default();
     let mut found: Vec<String> = snapshot
         .parts()

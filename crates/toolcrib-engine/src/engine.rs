@@ -213,18 +213,29 @@ impl Engine {
 
     /// Closes every session and waits until all processes are gone: at most six seconds, since
     /// servers are closed side by side.
-    pub async fn shutdown(self) {
+    pub async fn shutdown(mut self) {
         let deadline = Instant::now() + SHUTDOWN;
         for keeper in self.keepers.values() {
+            // A full queue is read to its end once the sender is gone, and that means stop, too.
             let _ = keeper.orders.try_send(Order::Stop);
         }
-        for (name, keeper) in self.keepers {
+        for (name, mut keeper) in std::mem::take(&mut self.keepers) {
             drop(keeper.orders);
-            if timeout_at(deadline, keeper.task).await.is_err() {
+            if timeout_at(deadline, &mut keeper.task).await.is_err() {
                 tracing::warn!(server = name, "not closed in time");
+                keeper.task.abort();
             }
         }
+    }
+}
+
+impl Drop for Engine {
+    /// Kills what is still running; nothing is waited for.
+    fn drop(&mut self) {
         self.publisher.abort();
+        for keeper in self.keepers.values() {
+            keeper.task.abort();
+        }
     }
 }
 

@@ -114,6 +114,13 @@ impl Part {
         self.refused.get(&(kind, key.to_owned())).map(String::as_str)
     }
 
+    /// The tools and prompts that have no name because they are not to be used: (server, kind, item).
+    pub(crate) fn refused(&self) -> impl Iterator<Item = (&str, ListKind, &str)> {
+        let named = |kind: &ListKind| matches!(kind, ListKind::Tools | ListKind::Prompts);
+        let refused = self.refused.keys().filter(move |(kind, _)| named(kind));
+        refused.map(|(kind, item)| (self.config.name.as_str(), *kind, item.as_str()))
+    }
+
     /// The compiled schemas of a tool.
     pub fn check(&self, tool: &str) -> Option<&Arc<ToolCheck>> {
         self.checks.get(tool)

@@ -46,9 +46,12 @@ impl Failure {
         let (code, hint) = match &part.status {
             Status::NeedsAuth { .. } => (
                 Code::NeedsAuth,
-                "put a token into its `headers`, for example Authorization = \"Bearer ${TOKEN}\"".to_owned(),
+                "put a token into its `headers`, for example Authorization = \"Bearer ${TOKEN}\""
+                    .to_owned(),
             ),
-            Status::Failed { code, .. } => (*code, format!("toolcrib logs {name} shows what it said")),
+            Status::Failed { code, .. } => {
+                (*code, format!("toolcrib logs {name} shows what it said"))
+            }
             Status::Disabled => (Code::Unreachable, format!("toolcrib enable {name}")),
             _ => (Code::Unreachable, "toolcrib status shows all servers".to_owned()),
         };

@@ -15,7 +15,7 @@ use toolcrib_engine::{CallOptions, Called, Engine, engine::ResultCheck};
 use super::{
     args::{Call, Global},
     named::{await_name, owners},
-    setup::{Setup, finish},
+    setup::{Setup, with_engine},
 };
 use crate::{
     failure::{Failure, Outcome},
@@ -31,8 +31,7 @@ pub(crate) async fn run(global: &Global, args: Call) -> Outcome {
         options.results = ResultCheck::Strict;
     }
     let engine = setup.start(servers, options)?;
-    let outcome = call(global, &engine, &args, given).await;
-    finish(engine, outcome).await
+    with_engine(engine, async |engine| call(global, engine, &args, given).await).await
 }
 
 async fn call(global: &Global, engine: &Engine, args: &Call, given: Option<Raw>) -> Outcome {
@@ -99,12 +98,10 @@ pub(super) fn given(text: Option<&str>) -> Result<Option<Raw>, Failure> {
         }
         Some(text) => text.to_owned(),
     };
-    Raw::parse(text.trim().to_owned())
-        .map(Some)
-        .map_err(|error| {
-            Failure::usage(format!("the arguments are no JSON: {error}"))
-                .hint(r#"quote them for the shell: '{"name": "value"}', or use --arg name=value"#)
-        })
+    Raw::parse(text.trim().to_owned()).map(Some).map_err(|error| {
+        Failure::usage(format!("the arguments are no JSON: {error}"))
+            .hint(r#"quote them for the shell: '{"name": "value"}', or use --arg name=value"#)
+    })
 }
 
 /// Adds `--arg name=value` to the JSON given, each read as the tool's schema says.
@@ -140,9 +137,8 @@ pub(super) fn merged(
             None => members.push((name.clone(), new)),
         }
     }
-    let params = members
-        .into_iter()
-        .fold(Params::new(), |params, (name, value)| params.with(name, value));
+    let params =
+        members.into_iter().fold(Params::new(), |params, (name, value)| params.with(name, value));
     Raw::parse(params.encode()).map_err(|error| Failure::usage(error.to_string()))
 }
 

@@ -22,9 +22,9 @@ impl From<ServedEra> for EraSupport {
 
 pub(crate) async fn server(args: DemoServer) -> Outcome {
     let options = demo::server::DemoOptions { name: args.server_name, broken: args.broken };
-    demo::server::run(args.http, args.era.into(), options)
-        .await
-        .map_err(|error| Failure::new(Code::Internal, format!("the demo server stopped: {error}")))?;
+    demo::server::run(args.http, args.era.into(), options).await.map_err(|error| {
+        Failure::new(Code::Internal, format!("the demo server stopped: {error}"))
+    })?;
     Ok(Code::Ok)
 }
 

@@ -15,7 +15,7 @@ use toolcrib_engine::{Part, Snapshot};
 use super::{
     args::{Describe, Global},
     named::owners,
-    setup::{Setup, finish},
+    setup::{Setup, with_engine},
     wait,
 };
 use crate::{
@@ -26,9 +26,11 @@ use crate::{
 pub(crate) async fn run(global: &Global, args: Describe) -> Outcome {
     let setup = Setup::load(global)?;
     let engine = setup.start(owners(&setup, &args.name)?, setup.options())?;
-    let snapshot = wait::settled(&engine, &ListKind::ALL).await;
-    let outcome = describe(global, &snapshot, &args.name);
-    finish(engine, outcome).await
+    with_engine(engine, async |engine| {
+        let snapshot = wait::settled(engine, &ListKind::ALL).await;
+        describe(global, &snapshot, &args.name)
+    })
+    .await
 }
 
 /// What was found.

@@ -9,7 +9,7 @@ use toolcrib_core::{
     raw::Raw,
     sanitise,
     secret::Secret,
-    surface::{Item, ListKind, Listing, Surface},
+    surface::{Item, ListKind, ListState, Listing, Surface},
     target::{Command, Endpoint, ServerConfig, Target},
     version::Era,
 };
@@ -17,7 +17,7 @@ use toolcrib_engine::{Part, Snapshot, Status};
 
 use super::{
     args::{Global, Inspect, Reach},
-    setup::{Setup, finish, trace},
+    setup::{Setup, trace, with_engine},
     wait,
 };
 use crate::{
@@ -41,13 +41,16 @@ pub(crate) async fn run(global: &Global, args: Inspect) -> Outcome {
     }
     let name = config.name.clone();
     let engine = setup.start(vec![config], options)?;
-    let snapshot = wait::settled(&engine, &ListKind::ALL).await;
-    let outcome = show(global, &args, &snapshot, &name);
-    finish(engine, outcome).await
+    with_engine(engine, async |engine| {
+        let snapshot = wait::settled(engine, &ListKind::ALL).await;
+        show(global, &args, &snapshot, &name)
+    })
+    .await
 }
 
 fn show(global: &Global, args: &Inspect, snapshot: &Snapshot, name: &str) -> Outcome {
     let found = snapshot.part(name).and_then(|part| Some((part, part.surface.as_ref()?)));
+    let found = found.filter(|(part, surface)| !went_away(part, surface));
     let Some((part, surface)) = found else {
         return Err(unreached(args, snapshot, name));
     };
@@ -59,6 +62,12 @@ fn show(global: &Global, args: &Inspect, snapshot: &Snapshot, name: &str) -> Out
     }
     let worth_failing = part.findings.iter().any(|finding| finding.tier > Tier::Info);
     Ok(if args.strict && worth_failing { Code::Findings } else { Code::Ok })
+}
+
+/// True when the server ended before its lists were read.
+fn went_away(part: &Part, surface: &Surface) -> bool {
+    let failed = matches!(part.status, Status::Failed { .. });
+    failed && surface.states().iter().any(|(_, state)| matches!(state, ListState::Failed(_)))
 }
 
 /// Why there is nothing to show.
@@ -244,39 +253,51 @@ fn text(out: &mut Out, part: &Part, surface: &Surface) -> std::io::Result<()> {
 
 fn tables(out: &mut Out, part: &Part, surface: &Surface) -> std::io::Result<()> {
     let ok = |kind: ListKind, key: &str| part.refusal(kind, key).is_none();
-    let tools = surface.tools.items.iter().filter(|tool| ok(ListKind::Tools, &tool.name)).map(|tool| {
-        vec![
-            sanitise::line(&tool.name, 128),
-            listing::arguments(tool),
-            listing::first_line(tool.description.as_deref().or(tool.title.as_deref())),
-        ]
-    });
+    let tools =
+        surface.tools.items.iter().filter(|tool| ok(ListKind::Tools, &tool.name)).map(|tool| {
+            vec![
+                sanitise::line(&tool.name, 128),
+                listing::arguments(tool),
+                listing::first_line(tool.description.as_deref().or(tool.title.as_deref())),
+            ]
+        });
     section(out, "tools", &["name", "arguments", "description"], tools.collect())?;
-    let resources = surface.resources.items.iter().filter(|item| ok(ListKind::Resources, &item.uri)).map(|item| {
-        let media = item.mime_type.as_deref().unwrap_or_default();
-        vec![
-            sanitise::line(&item.uri, 200),
-            sanitise::line(media, 60),
-            sanitise::line(item.title.as_deref().unwrap_or(&item.name), 80),
-        ]
-    });
+    let resources =
+        surface.resources.items.iter().filter(|item| ok(ListKind::Resources, &item.uri)).map(
+            |item| {
+                let media = item.mime_type.as_deref().unwrap_or_default();
+                vec![
+                    sanitise::line(&item.uri, 200),
+                    sanitise::line(media, 60),
+                    sanitise::line(item.title.as_deref().unwrap_or(&item.name), 80),
+                ]
+            },
+        );
     section(out, "resources", &["uri", "type", "name"], resources.collect())?;
-    let templates = surface.templates.items.iter().filter(|item| ok(ListKind::ResourceTemplates, &item.uri_template)).map(|item| {
-        let media = item.mime_type.as_deref().unwrap_or_default();
-        vec![
-            sanitise::line(&item.uri_template, 200),
-            sanitise::line(media, 60),
-            sanitise::line(item.title.as_deref().unwrap_or(&item.name), 80),
-        ]
-    });
+    let templates = surface
+        .templates
+        .items
+        .iter()
+        .filter(|item| ok(ListKind::ResourceTemplates, &item.uri_template))
+        .map(|item| {
+            let media = item.mime_type.as_deref().unwrap_or_default();
+            vec![
+                sanitise::line(&item.uri_template, 200),
+                sanitise::line(media, 60),
+                sanitise::line(item.title.as_deref().unwrap_or(&item.name), 80),
+            ]
+        });
     section(out, "resource templates", &["uri template", "type", "name"], templates.collect())?;
-    let prompts = surface.prompts.items.iter().filter(|item| ok(ListKind::Prompts, &item.name)).map(|prompt| {
-        vec![
-            sanitise::line(&prompt.name, 128),
-            listing::prompt_arguments(prompt),
-            listing::first_line(prompt.description.as_deref().or(prompt.title.as_deref())),
-        ]
-    });
+    let prompts =
+        surface.prompts.items.iter().filter(|item| ok(ListKind::Prompts, &item.name)).map(
+            |prompt| {
+                vec![
+                    sanitise::line(&prompt.name, 128),
+                    listing::prompt_arguments(prompt),
+                    listing::first_line(prompt.description.as_deref().or(prompt.title.as_deref())),
+                ]
+            },
+        );
     section(out, "prompts", &["name", "arguments", "description"], prompts.collect())
 }
 

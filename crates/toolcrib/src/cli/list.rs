@@ -7,7 +7,7 @@ use toolcrib_engine::{Snapshot, Status};
 use super::{
     args::{Global, List},
     named::absent,
-    setup::{Setup, finish},
+    setup::{Setup, with_engine},
     wait,
 };
 use crate::{
@@ -25,9 +25,11 @@ pub(crate) async fn run(global: &Global, args: List) -> Outcome {
     })?;
     let kinds = args.kind.map_or_else(|| ListKind::ALL.to_vec(), |kind| vec![kind.into()]);
     let engine = setup.start(servers, setup.options())?;
-    let snapshot = wait::settled(&engine, &kinds).await;
-    let outcome = show(global, &snapshot, &kinds);
-    finish(engine, outcome).await
+    with_engine(engine, async |engine| {
+        let snapshot = wait::settled(engine, &kinds).await;
+        show(global, &snapshot, &kinds)
+    })
+    .await
 }
 
 fn show(global: &Global, snapshot: &Snapshot, kinds: &[ListKind]) -> Outcome {
@@ -169,7 +171,11 @@ fn rows(snapshot: &Snapshot, kind: ListKind) -> Rows {
             let rows = names().filter_map(|named| {
                 let tool = snapshot.part(&named.server)?.tool(&named.item)?;
                 let about = tool.description.as_deref().or(tool.title.as_deref());
-                Some(vec![line(&named.canonical), listing::arguments(tool), listing::first_line(about)])
+                Some(vec![
+                    line(&named.canonical),
+                    listing::arguments(tool),
+                    listing::first_line(about),
+                ])
             });
             ("tools", &["name", "arguments", "description"], rows.collect())
         }

@@ -22,11 +22,7 @@ pub(crate) fn owners(setup: &Setup, name: &str) -> Result<Vec<ServerConfig>, Fai
 
 /// Waits for the list that holds `name`, and fails early with the state of its server when that is
 /// the reason why the name is not known.
-pub(crate) async fn await_name(
-    engine: &Engine,
-    kind: ListKind,
-    name: &str,
-) -> Result<(), Failure> {
+pub(crate) async fn await_name(engine: &Engine, kind: ListKind, name: &str) -> Result<(), Failure> {
     let snapshot = wait::settled(engine, &[kind]).await;
     if snapshot.resolve(kind, name).is_ok() {
         return Ok(());
@@ -38,10 +34,8 @@ pub(crate) async fn await_name(
 fn missing_server(snapshot: &Snapshot) -> Option<Failure> {
     let mut parts = snapshot.parts();
     let (first, second) = (parts.next()?, parts.next());
-    let absent = matches!(
-        first.status,
-        Status::Failed { .. } | Status::NeedsAuth { .. } | Status::Disabled
-    );
+    let absent =
+        matches!(first.status, Status::Failed { .. } | Status::NeedsAuth { .. } | Status::Disabled);
     (second.is_none() && absent).then(|| Failure::of_server(first))
 }
 

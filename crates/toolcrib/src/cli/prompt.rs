@@ -7,7 +7,7 @@ use super::{
     args::{Global, Prompt},
     call::{Shown, call_options, given, merged},
     named::{await_name, owners},
-    setup::{Setup, finish},
+    setup::{Setup, with_engine},
 };
 use crate::{
     failure::Outcome,
@@ -23,8 +23,8 @@ pub(crate) async fn run(global: &Global, args: Prompt) -> Outcome {
     let setup = Setup::load(global)?;
     let servers = owners(&setup, &args.name)?;
     let engine = setup.start(servers, setup.options())?;
-    let outcome = prompt(global, &engine, &args.name, arguments.as_ref()).await;
-    finish(engine, outcome).await
+    let arguments = arguments.as_ref();
+    with_engine(engine, async |engine| prompt(global, engine, &args.name, arguments).await).await
 }
 
 async fn prompt(global: &Global, engine: &Engine, name: &str, arguments: Option<&Raw>) -> Outcome {

@@ -6,7 +6,7 @@ use toolcrib_engine::Engine;
 use super::{
     args::{Global, Read},
     call::{Shown, call_options},
-    setup::{Setup, finish},
+    setup::{Setup, with_engine},
     wait,
 };
 use crate::{
@@ -19,10 +19,10 @@ pub(crate) async fn run(global: &Global, args: Read) -> Outcome {
     if let Some(name) = &args.server {
         setup.server(name)?;
     }
-    let servers = setup.servers(|name| args.server.as_deref().is_none_or(|server| server == name))?;
+    let servers =
+        setup.servers(|name| args.server.as_deref().is_none_or(|server| server == name))?;
     let engine = setup.start(servers, setup.options())?;
-    let outcome = read(global, &engine, &args).await;
-    finish(engine, outcome).await
+    with_engine(engine, async |engine| read(global, engine, &args).await).await
 }
 
 async fn read(global: &Global, engine: &Engine, args: &Read) -> Outcome {

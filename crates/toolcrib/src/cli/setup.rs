@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
+use tokio::signal::unix::{SignalKind, signal};
 use toolcrib_core::{code::Code, limits::Limits, target::ServerConfig};
 use toolcrib_engine::{Engine, Options};
 
@@ -13,7 +14,7 @@ use crate::{
         locate::{CONFIG_VARIABLE, Search},
         state::Dirs,
     },
-    failure::Failure,
+    failure::{Failure, Outcome},
     show::Talk,
 };
 
@@ -139,10 +140,33 @@ pub(crate) fn dirs() -> Result<Dirs, Failure> {
     Dirs::find().map_err(|error| Failure::config(error.to_string()))
 }
 
-/// Ends what was started, whatever the command came to.
-pub(crate) async fn finish<T>(engine: Engine, outcome: T) -> T {
+/// Does `work` with an engine and ends what it started, whatever the work comes to. SIGINT and
+/// SIGTERM give the work up; servers are still ended in order.
+pub(crate) async fn with_engine(
+    engine: Engine,
+    work: impl AsyncFnOnce(&Engine) -> Outcome,
+) -> Outcome {
+    let outcome = tokio::select! {
+        outcome = work(&engine) => outcome,
+        () = interrupted() => Err(Failure::new(Code::Cancelled, "interrupted")),
+    };
     engine.shutdown().await;
     outcome
+}
+
+/// Returns when the program is asked to end.
+async fn interrupted() {
+    let ended = async |kind| match signal(kind) {
+        Ok(mut signal) => {
+            signal.recv().await;
+        }
+        // Then the signal's own default ends the program.
+        Err(_) => std::future::pending().await,
+    };
+    tokio::select! {
+        () = ended(SignalKind::interrupt()) => {}
+        () = ended(SignalKind::terminate()) => {}
+    }
 }
 
 /// A wire trace on stderr: one sanitised line per message.

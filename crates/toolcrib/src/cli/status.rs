@@ -6,7 +6,7 @@ use toolcrib_engine::{Part, Snapshot, Status};
 
 use super::{
     args::Global,
-    setup::{Setup, finish},
+    setup::{Setup, with_engine},
     wait,
 };
 use crate::{
@@ -17,9 +17,11 @@ use crate::{
 pub(crate) async fn run(global: &Global) -> Outcome {
     let setup = Setup::load(global)?;
     let engine = setup.start(setup.servers(|_| true)?, setup.options())?;
-    let snapshot = wait::settled(&engine, &ListKind::ALL).await;
-    let outcome = show(global, &snapshot);
-    finish(engine, outcome).await
+    with_engine(engine, async |engine| {
+        let snapshot = wait::settled(engine, &ListKind::ALL).await;
+        show(global, &snapshot)
+    })
+    .await
 }
 
 /// The shape of one server in `status --json`.

@@ -19,7 +19,10 @@ pub(crate) async fn settled(engine: &Engine, kinds: &[ListKind]) -> Arc<Snapshot
     }
     // Draws nothing when stderr is no terminal.
     let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+    );
     bar.enable_steady_tick(Duration::from_millis(100));
     let mut snapshot = snapshot;
     while !snapshot.is_settled(kinds) {

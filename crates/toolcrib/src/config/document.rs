@@ -10,6 +10,7 @@ use toolcrib_core::target::ServerConfig;
 
 use super::{
     entry::{self, Surroundings},
+    fields::MAX_PROBLEMS,
     file, json_file,
     node::{Member, Value},
     problem::{Problem, closest, quoted},
@@ -18,8 +19,8 @@ use super::{
     toml_file,
 };
 
-/// Most problems told of one file, of each kind.
-const MAX_PROBLEMS: usize = 200;
+/// Most servers one file may have.
+const MAX_SERVERS: usize = 10_000;
 
 /// The keys a JSON file may hold its servers under.
 const JSON_SECTIONS: [&str; 3] = ["mcpServers", "servers", "context_servers"];
@@ -113,6 +114,13 @@ impl Document {
                 self.entries[*index].server = None;
                 continue;
             }
+            if self.entries.len() == MAX_SERVERS {
+                let what = format!(
+                    "more than {MAX_SERVERS} servers; this one and later ones are left out"
+                );
+                self.errors.push(source.problem(member.at, what).of(&member.key));
+                break;
+            }
             seen.insert(&member.key, (line, self.entries.len()));
             let entry = entry::read(around, member);
             self.warnings.extend(entry.warnings);
@@ -125,6 +133,9 @@ impl Document {
         for member in
             members.iter().filter(|member| !["servers", "defaults"].contains(&&*member.key))
         {
+            if self.warnings.len() > MAX_PROBLEMS {
+                break;
+            }
             let what = format!("unknown key {} is ignored", quoted(&member.key));
             let mut problem = source.problem(member.at, what);
             if ["mcpServers", "mcp_servers", "server"].contains(&&*member.key) {
@@ -178,7 +189,7 @@ impl Document {
         let mut others = Vec::new();
         for member in members.iter().filter(|member| !known(&member.key)) {
             match closest(&member.key, JSON_SECTIONS) {
-                Some(known) => self.warnings.push(
+                Some(known) if self.warnings.len() <= MAX_PROBLEMS => self.warnings.push(
                     source
                         .problem(
                             member.at,
@@ -186,7 +197,7 @@ impl Document {
                         )
                         .hint(format!("did you mean `{known}`?")),
                 ),
-                None => others.push(member),
+                _ => others.push(member),
             }
         }
         let Some(first) = others.first() else { return };
@@ -260,8 +271,7 @@ fn base_folder(path: &Path) -> PathBuf {
 
 fn cap(problems: &mut Vec<Problem>, path: &Path, kind: &str) {
     if problems.len() > MAX_PROBLEMS {
-        let more = problems.len() - MAX_PROBLEMS;
         problems.truncate(MAX_PROBLEMS);
-        problems.push(Problem::file(path, format!("{more} more {kind}")));
+        problems.push(Problem::file(path, format!("more {kind} than these {MAX_PROBLEMS}")));
     }
 }

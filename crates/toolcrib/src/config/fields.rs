@@ -10,6 +10,9 @@ use super::{
     text::Source,
 };
 
+/// Most problems told of one file, of each kind.
+pub(crate) const MAX_PROBLEMS: usize = 200;
+
 /// A member that was found.
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
@@ -68,6 +71,9 @@ impl<'a> Fields<'a> {
     }
 
     fn unknown(&mut self, member: &Member, known: impl Iterator<Item = &'static str>) {
+        if self.warnings.len() > MAX_PROBLEMS {
+            return;
+        }
         let mut problem = self
             .source
             .problem(member.at, format!("unknown key {} is ignored", quoted(&member.key)));

@@ -93,11 +93,6 @@ impl Loaded {
         let written = |(_, origin): &&(ServerConfig, Origin)| origin.written == name;
         self.servers.iter().find(named).or_else(|| self.servers.iter().find(written))
     }
-
-    /// The file a server comes from.
-    pub(crate) fn file_of(&self, origin: &Origin) -> Option<&ConfigFile> {
-        self.files.iter().find(|file| file.path == origin.file)
-    }
 }
 
 /// Reads the files, nearest first.

@@ -95,6 +95,7 @@ pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     let word = plain(word);
     known
         .into_iter()
+        .filter(|known| known.len().abs_diff(word.len()) <= known.len() / 2)
         .map(|known| (strsim::damerau_levenshtein(&word, &plain(known)), known))
         .filter(|(distance, known)| *distance <= (known.len() / 3).min(3))
         .min_by_key(|(distance, _)| *distance)

@@ -4,10 +4,7 @@
 //! has for such things (on Linux `$XDG_CONFIG_HOME/toolcrib`, `$XDG_STATE_HOME/toolcrib` and
 //! `$XDG_CACHE_HOME/toolcrib`). Nothing is created here.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, path::PathBuf};
 
 use directories::ProjectDirs;
 use thiserror::Error;
@@ -74,11 +71,6 @@ impl Dirs {
     pub(crate) fn logs(&self) -> PathBuf {
         self.state.join("logs")
     }
-
-    /// The folder of all that is remembered.
-    pub(crate) fn state(&self) -> &Path {
-        &self.state
-    }
 }
 
 #[cfg(test)]
@@ -92,6 +84,6 @@ mod tests {
         let expect =
             ["/h/toolcrib.toml", "/h/state/consent.json", "/h/cache/eras.json", "/h/state/logs"];
         assert_eq!(paths, expect.map(PathBuf::from));
-        assert!(Dirs::under(&"h".into()).state().is_absolute());
+        assert!(Dirs::under(&"h".into()).logs().is_absolute());
     }
 }

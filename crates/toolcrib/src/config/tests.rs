@@ -450,7 +450,7 @@ fn the_search_finds_working_directory_and_user() {
     let loaded = load(&search.candidates());
     let (a, origin) = loaded.find("a").unwrap();
     assert_eq!(a.target.summary(), "near");
-    assert_eq!(loaded.file_of(origin).unwrap().trust, Trust::Found);
+    assert_eq!((&origin.file, loaded.files[0].trust), (&loaded.files[0].path, Trust::Found));
     assert_eq!(loaded.find("b").unwrap().0.target.summary(), "user");
 }
 
@@ -545,5 +545,46 @@ proptest! {
         prop_assert!(fitted.iter().all(|name| names::is_valid(name)));
         let different: std::collections::HashSet<_> = fitted.iter().collect();
         prop_assert_eq!(different.len(), names.len());
+    }
+}
+
+#[test]
+#[ignore = "x"]
+fn timing() {
+    let n = 16 << 20;
+    let toml = |unit: &dyn Fn(usize) -> String| {
+        let mut s = String::new();
+        let mut i = 0;
+        while s.len() < n - 200 {
+            s.push_str(&unit(i));
+            i += 1;
+        }
+        s
+    };
+    for (what, text) in [
+        ("entries", toml(&|i| format!("[servers.s{i}]\ncommand=\"x\"\n"))),
+        ("unknown", toml(&|i| format!("[servers.s{i}]\ncommnd=\"x\"\nx{i}=1\n"))),
+        ("roots", toml(&|i| format!("x{i}=1\n"))),
+        ("keys", format!("[servers.a]\n{}", toml(&|i| format!("comm{i}=1\n")))),
+        ("dups", toml(&|i| format!("[servers.s{}]\n", i / 2))),
+        (
+            "fewdups",
+            format!(
+                "{}{}",
+                toml(&|i| format!("[servers.s{i}]\n")),
+                (0..21).map(|i| format!("[servers.s{i}]\n")).collect::<String>()
+            ),
+        ),
+        ("invalid names", toml(&|i| format!("[servers.\"s {i}\"]\ncommand=\"x\"\n"))),
+    ] {
+        let start = std::time::Instant::now();
+        let d = load_files(&[("c.toml", &text)]);
+        eprintln!(
+            "{what} {:?} {} {} {}",
+            start.elapsed(),
+            d.loaded.servers.len(),
+            d.loaded.warnings.len(),
+            d.loaded.errors.len()
+        );
     }
 }

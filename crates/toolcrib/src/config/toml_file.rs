@@ -10,6 +10,11 @@ use super::{
     text::Source,
 };
 
+/// With more syntax errors than these the file is given up: each is looked into, which takes time.
+const MAX_ERRORS: usize = 200;
+/// Most servers that may be defined twice, for the same reason.
+const MAX_TWICE: usize = 20;
+
 /// What a TOML file holds.
 pub(crate) struct Toml {
     /// The tree, without the entries that are defined twice.

@@ -32,14 +32,18 @@ pub(crate) async fn run(out: &mut Out) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(not_started)?;
     let program = program.to_string_lossy().into_owned();
     let (mut http, url) = start_http(&program).await?;
-    let engine = Engine::start(servers(&program, &url), Options { mode: Mode::Live, ..Options::default() });
+    let engine =
+        Engine::start(servers(&program, &url), Options { mode: Mode::Live, ..Options::default() });
     let outcome = tour(out, &engine).await;
     engine.shutdown().await;
     // It has no state; killing it is how it ends.
     let _ = http.kill().await;
     outcome?;
     out.line("")?;
-    out.line(format!("That took {:.1} s. Next: toolcrib inspect URL, or toolcrib add NAME -- COMMAND", began.elapsed().as_secs_f64()))?;
+    out.line(format!(
+        "That took {:.1} s. Next: toolcrib inspect URL, or toolcrib add NAME -- COMMAND",
+        began.elapsed().as_secs_f64()
+    ))?;
     Ok(())
 }
 
@@ -67,7 +71,8 @@ async fn start_http(program: &str) -> Result<(Child, String), Failure> {
         .kill_on_drop(true)
         .spawn()
         .map_err(not_started)?;
-    let stderr = child.stderr.take().ok_or_else(|| not_started(io::ErrorKind::BrokenPipe.into()))?;
+    let stderr =
+        child.stderr.take().ok_or_else(|| not_started(io::ErrorKind::BrokenPipe.into()))?;
     let mut lines = BufReader::new(stderr).lines();
     let found = timeout(STEP, async {
         while let Ok(Some(line)) = lines.next_line().await {

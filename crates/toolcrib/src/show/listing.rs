@@ -20,6 +20,9 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     for row in rows {
         table.add_row(row);
     }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
     // Cells are padded; lines should not end in blanks.
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
