@@ -75,6 +75,9 @@ impl Keeper {
                         Left::Stopped => break,
                         Left::Ended(why) => {
                             session.close().await;
+                            if session.era_was_wrong() {
+                                self.memory.forget(&self.config);
+                            }
                             if began.elapsed() > LIVED {
                                 backoff = Backoff::new();
                             }
@@ -497,7 +500,11 @@ fn keep<T: Item + PartialEq>(
     if !listing.is_complete() && slot.is_complete() {
         return (false, findings);
     }
-    let changed = slot.items != listing.items || slot.state != listing.state;
+    let same = slot.items == listing.items;
+    if same {
+        listing.items = Arc::clone(&slot.items);
+    }
+    let changed = !same || slot.state != listing.state;
     *slot = listing;
     (changed, findings)
 }

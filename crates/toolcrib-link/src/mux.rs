@@ -206,6 +206,16 @@ impl Mux {
         findings
     }
 
+    /// Gives the connection up: everything in flight and everything later fails with `why`.
+    pub(crate) fn give_up(&self, why: &str) {
+        self.shared.pending.end(&Failure::Violation(why.to_owned()));
+        self.shared.closed.send_if_modified(|closed| {
+            let first = closed.is_none();
+            closed.get_or_insert_with(|| why.to_owned());
+            first
+        });
+    }
+
     /// Closes the connection and whatever is behind it; idempotent.
     pub(crate) async fn close(&self) {
         self.shared.pending.end(&Failure::Closed(crate::channel::Closed::ByUs));

@@ -129,6 +129,10 @@ pub struct Session {
     renewals: Mutex<u64>,
     /// True once the standing stream was asked for.
     streaming: AtomicBool,
+    /// True once an answer showed that the negotiated era does not hold.
+    era_wrong: AtomicBool,
+    /// True when the server handed out a session id, which it may forget.
+    sessionful: bool,
 }
 
 impl Session {
@@ -139,7 +143,17 @@ impl Session {
         limits: Limits,
     ) -> Self {
         let negotiated = StdMutex::new(Arc::new(negotiated));
-        Self { mux, negotiated, timeouts, limits, renewals: Mutex::new(0), streaming: AtomicBool::new(false) }
+        let sessionful = mux.wire().has_session();
+        Self {
+            mux,
+            negotiated,
+            sessionful,
+            timeouts,
+            limits,
+            renewals: Mutex::new(0),
+            streaming: AtomicBool::new(false),
+            era_wrong: AtomicBool::new(false),
+        }
     }
 
     /// What the handshake settled.
@@ -288,7 +302,38 @@ impl Session {
         RequestError::Timeout { method, after, hint: self.mux.hint() }
     }
 
+    /// True when the server answered as if it spoke the other era: what was negotiated no longer
+    /// holds, and the session has ended.
+    pub fn era_was_wrong(&self) -> bool {
+        self.era_wrong.load(Ordering::Relaxed)
+    }
+
+    /// Ends the session when an error says that the negotiated era or version does not hold.
+    fn doubt_era(&self, failure: &Failure) {
+        let error = match failure {
+            Failure::Rpc(error) => error,
+            Failure::Exchange(ExchangeError::Status(status)) => match &status.rpc {
+                Some(error) => error,
+                None => return,
+            },
+            _ => return,
+        };
+        let negotiated = self.negotiated();
+        let wrong = match negotiated.era {
+            Era::Modern => error.code == error::UNSUPPORTED_VERSION,
+            Era::Legacy => error.is_modern(),
+        };
+        if wrong {
+            self.era_wrong.store(true, Ordering::Relaxed);
+            let version = &negotiated.version;
+            self.mux.give_up(&format!("the server no longer speaks {version}: {error}"));
+        }
+    }
+
     fn judge(&self, method: &'static str, outcome: Outcome) -> Result<Answer, RequestError> {
+        if let Err(failure) = &outcome {
+            self.doubt_era(failure);
+        }
         let result = outcome.map_err(|failure| match failure {
             Failure::Rpc(error) => RequestError::Rpc(error),
             Failure::Exchange(ExchangeError::Status(status)) => {
@@ -318,18 +363,22 @@ impl Session {
     }
 
     /// True when the server no longer knows the session this request belonged to: 404 with a
-    /// session id, or the words for it under another status.
+    /// session id, or the words for it under another status. A request that was sent while another
+    /// renews the session carries no id and hears the same words.
     fn lost_session(&self, outcome: &Outcome) -> bool {
-        if self.negotiated().era == Era::Modern || !self.mux.wire().has_session() {
+        if self.negotiated().era == Era::Modern || !self.sessionful {
             return false;
         }
         match outcome {
-            Err(Failure::Exchange(ExchangeError::Status(status))) if status.had_session => {
+            Err(Failure::Exchange(ExchangeError::Status(status))) => {
                 let rpc = status.rpc.as_ref();
                 let unknown_method = rpc.is_some_and(|error| error.code == error::METHOD_NOT_FOUND);
                 let words = rpc.map_or(status.excerpt.as_str(), |error| error.message.as_str());
-                (status.status == 404 && !unknown_method)
-                    || (status.status == 400 && speaks_of_lost_session(words))
+                match status.status {
+                    404 if status.had_session => !unknown_method,
+                    400 | 404 => speaks_of_lost_session(words),
+                    _ => false,
+                }
             }
             Err(Failure::Exchange(ExchangeError::NotRpc { excerpt, .. })) => {
                 speaks_of_lost_session(excerpt)
