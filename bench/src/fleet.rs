@@ -11,8 +11,10 @@ use tokio::{
 use toolcrib_core::{
     raw::Raw,
     rpc::{Params, message, meta, method},
+    surface::ListKind,
     version::Version,
 };
+use toolcrib_engine::{Engine, Options};
 use toolcrib_testkit::script;
 
 use crate::{
@@ -30,10 +32,13 @@ const TOOLS: &str = "20";
 pub(crate) fn report(rounds: usize) -> Result<()> {
     script::binary();
     say(format_args!("fleet: {SERVERS} stdio servers of {TOOLS} tools, discovered at once"))?;
-    let sides = compare("fleet", ["toolcrib", "bare", "rmcp"], rounds)?;
+    let sides = compare("fleet", ["toolcrib", "engine", "bare", "rmcp"], rounds)?;
     table(&sides)?;
-    verdict("time / bare harness", sides[0].median.ms / sides[1].median.ms, 1.5, "")?;
-    verdict("peak memory", megabytes(sides[0].median.rss_bytes), 60.0, " MB")
+    let [sessions, engine, bare, _] = sides.map(|side| side.median);
+    verdict("sessions' time / bare", sessions.ms / bare.ms, 1.5, "")?;
+    verdict("engine's time / bare", engine.ms / bare.ms, 1.5, "")?;
+    verdict("sessions' peak memory", megabytes(sessions.rss_bytes), 60.0, " MB")?;
+    verdict("engine's peak memory", megabytes(engine.rss_bytes), 60.0, " MB")
 }
 
 /// One side, here and now.
@@ -45,10 +50,23 @@ pub(crate) async fn one(side: &str) -> Result<Sample> {
     let args = ["--tools", TOOLS].map(str::to_owned).to_vec();
     match side {
         "toolcrib" => toolcrib(&program, &args).await,
+        "engine" => engine(&program, &args).await,
         "bare" => bare(&program, &args).await,
         "rmcp" => rmcp(&program, &args).await,
         _ => Err(format!("fleet has no side {side}").into()),
     }
+}
+
+/// The whole slow loop: checks of every definition and one catalog come on top.
+async fn engine(program: &Path, args: &[String]) -> Result<Sample> {
+    let begin = Instant::now();
+    let servers = (0..SERVERS).map(|n| ours::config(&format!("s{n}"), program, args)).collect();
+    let engine = Engine::start(servers, Options::default());
+    let snapshot = engine.settled(&ListKind::ALL, None).await;
+    let tools = snapshot.parts().map(|part| part.tools().count()).sum();
+    let sample = Sample::now(begin, begin, tools);
+    engine.shutdown().await;
+    Ok(sample)
 }
 
 /// Starts the same processes and exchanges the same lines; reads no JSON.

@@ -4,11 +4,12 @@
 
 use std::{env, num::NonZeroUsize, thread};
 
-mod fleet;
-mod list;
 mod measure;
-mod ours;
 mod peer;
+mod ours;
+mod list;
+mod fleet;
+mod arguments;
 
 use measure::{Result, say};
 
@@ -32,9 +33,11 @@ fn main() -> Result<()> {
     match what {
         "list" => list::report(rounds),
         "fleet" => fleet::report(rounds),
+        "arguments" => arguments::report(rounds),
         "all" => {
             list::report(rounds)?;
-            fleet::report(rounds)
+            fleet::report(rounds)?;
+            arguments::report(rounds)
         }
         _ => Err(USAGE.into()),
     }

@@ -11,18 +11,24 @@ use toolcrib_link::{Connecting, Session, connect};
 
 use crate::measure::Result;
 
-/// Starts a stdio server and agrees on the modern era with it, the same as the peer does.
-///
-/// # Errors
-/// It does not start or agree.
-pub(crate) async fn open(program: &Path, args: &[String]) -> Result<Session> {
+/// A stdio server that is spoken to in the modern era, the same as the peer does.
+pub(crate) fn config(name: &str, program: &Path, args: &[String]) -> ServerConfig {
     let command = Command {
         program: program.to_string_lossy().into_owned(),
         args: args.to_vec(),
         ..Command::default()
     };
-    let mut config = ServerConfig::new("script", Target::Command(command));
+    let mut config = ServerConfig::new(name, Target::Command(command));
     config.era = EraPolicy::Modern;
+    config
+}
+
+/// Starts a stdio server and shakes hands.
+///
+/// # Errors
+/// It does not start or agree.
+pub(crate) async fn open(program: &Path, args: &[String]) -> Result<Session> {
+    let config = config("script", program, args);
     Ok(connect(&config, &|_| None, Connecting::default()).await?)
 }
 
