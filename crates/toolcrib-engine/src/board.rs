@@ -35,12 +35,16 @@ impl Board {
         }
     }
 
-    /// Replaces the part of one server.
+    /// Replaces the part of one server. One that shows what the last one showed is kept and is no
+    /// event.
     pub(crate) fn post(&self, part: Part) {
+        let part = Arc::new(part);
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        parts.insert(part.config.name.clone(), Arc::new(part));
+        let last = parts.insert(part.config.name.clone(), Arc::clone(&part));
         drop(parts);
-        self.posted.notify_one();
+        if last.is_none_or(|last| !last.shows_the_same(&part)) {
+            self.posted.notify_one();
+        }
     }
 
     /// The newest snapshot.

@@ -11,7 +11,7 @@ use toolcrib_core::{
     finding::{Finding, Tier},
     limits::Limits,
     sanitise,
-    surface::{ListKind, ListState, Prompt, Resource, Surface, Template, Tool},
+    surface::{ListKind, ListState, Listing, Prompt, Resource, Surface, Template, Tool},
     target::ServerConfig,
 };
 use toolcrib_link::Session;
@@ -68,6 +68,26 @@ impl Part {
         };
         let states = surface.states();
         kinds.iter().all(|kind| *states[*kind as usize].1 != ListState::Pending)
+    }
+
+    /// True when a reader sees no difference: everything but when lists were read and how long they
+    /// stay fresh.
+    pub(crate) fn shows_the_same(&self, other: &Self) -> bool {
+        let same_session = match (&self.session, &other.session) {
+            (Some(one), Some(another)) => Arc::ptr_eq(one, another),
+            (None, None) => true,
+            _ => false,
+        };
+        let same_surface = match (&self.surface, &other.surface) {
+            (Some(one), Some(another)) => Arc::ptr_eq(one, another) || shows_the_same(one, another),
+            (None, None) => true,
+            _ => false,
+        };
+        same_session
+            && same_surface
+            && self.status == other.status
+            && self.findings == other.findings
+            && self.refused == other.refused
     }
 
     /// When a list was last read.
@@ -199,7 +219,7 @@ impl Part {
             self.refused = Arc::new(linted.refused);
             self.checks = Arc::new(kept);
         }
-        findings.sort_by(|a, b| b.tier.cmp(&a.tier));
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.tier));
         if findings.len() > limits.findings {
             let rest = findings.len() - limits.findings;
             findings.truncate(limits.findings);
@@ -222,4 +242,15 @@ fn status(surface: &Surface) -> Status {
         }
     }
     if missing.is_empty() { Status::Ready } else { Status::Degraded { why: missing.join("; ") } }
+}
+
+fn shows_the_same(one: &Surface, another: &Surface) -> bool {
+    fn same<T>(one: &Listing<T>, another: &Listing<T>) -> bool {
+        Arc::ptr_eq(&one.items, &another.items) && one.state == another.state
+    }
+    one.negotiated == another.negotiated
+        && same(&one.tools, &another.tools)
+        && same(&one.resources, &another.resources)
+        && same(&one.templates, &another.templates)
+        && same(&one.prompts, &another.prompts)
 }

@@ -74,7 +74,8 @@ async fn follow(peer: &Peer, version: Option<&str>, resume: &mut Resume) -> Foll
             tracing::debug!(error, "the stream for notifications could not be opened");
             return Followed::Failed;
         }
-        Err(ExchangeError::Status(status)) if status.status >= 500 || status.status == 429 => {
+        // 501 is a refusal like 405, the other 5xx are outages.
+        Err(ExchangeError::Status(status)) if matches!(status.status, 429 | 500 | 502..) => {
             tracing::debug!(status = status.status, "no stream for notifications at this time");
             return Followed::Failed;
         }
