@@ -16,6 +16,7 @@ use super::{
     args::{Call, Global},
     named::{await_name, owners},
     setup::{Setup, with_engine},
+    wait,
 };
 use crate::{
     failure::{Failure, Outcome},
@@ -80,7 +81,7 @@ impl<'a> Shown<'a> {
 
 /// How long to wait, as the command line says.
 pub(super) fn call_options(global: &Global) -> CallOptions {
-    CallOptions { timeout: global.timeout, progress: None }
+    CallOptions { timeout: global.timeout, progress: wait::progress() }
 }
 
 /// The JSON of the command line, or of standard input for `-`.

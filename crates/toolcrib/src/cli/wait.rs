@@ -1,9 +1,11 @@
 //! Waiting for servers, with a word on stderr when it takes long.
 
-use std::{sync::Arc, time::Duration};
+use std::{io::IsTerminal as _, sync::Arc, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use toolcrib_core::surface::ListKind;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use toolcrib_core::{raw::Raw, sanitise, surface::ListKind};
 use toolcrib_engine::{Engine, Snapshot, Status};
 
 /// How long servers may be silent about before a person is told what is being waited for.
@@ -17,13 +19,7 @@ pub(crate) async fn settled(engine: &Engine, kinds: &[ListKind]) -> Arc<Snapshot
     if snapshot.is_settled(kinds) {
         return snapshot;
     }
-    // Draws nothing when stderr is no terminal.
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(
-        ProgressStyle::with_template("{spinner} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-    );
-    bar.enable_steady_tick(Duration::from_millis(100));
+    let bar = spinner();
     let mut snapshot = snapshot;
     while !snapshot.is_settled(kinds) {
         bar.set_message(message(&snapshot, kinds));
@@ -31,6 +27,42 @@ pub(crate) async fn settled(engine: &Engine, kinds: &[ListKind]) -> Arc<Snapshot
     }
     bar.finish_and_clear();
     snapshot
+}
+
+/// Shows the progress of one call on stderr, where a person watches; `None` where nobody does, so
+/// that no progress is asked for.
+pub(crate) fn progress() -> Option<mpsc::Sender<Raw>> {
+    if !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let (sender, mut arriving) = mpsc::channel::<Raw>(8);
+    tokio::spawn(async move {
+        let mut shown = None;
+        while let Some(progress) = arriving.recv().await {
+            shown.get_or_insert_with(spinner).set_message(progress_line(&progress));
+        }
+        if let Some(bar) = shown {
+            bar.finish_and_clear();
+        }
+    });
+    Some(sender)
+}
+
+fn spinner() -> ProgressBar {
+    // Draws nothing when stderr is no terminal.
+    let bar = ProgressBar::new_spinner();
+    let style = ProgressStyle::with_template("{spinner} {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+fn progress_line(progress: &Raw) -> String {
+    let Ok(params) = progress.read::<Value>() else { return String::new() };
+    let done = params["progress"].as_f64().unwrap_or_default();
+    let of = params["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
+    let words = params["message"].as_str().map(|text| sanitise::line(text, 120));
+    format!("{done}{of}{}", words.map(|words| format!(": {words}")).unwrap_or_default())
 }
 
 fn message(snapshot: &Snapshot, kinds: &[ListKind]) -> String {
