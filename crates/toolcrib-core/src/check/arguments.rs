@@ -1,49 +1,94 @@
-//! What is wrong with arguments, in words that let a model mend the call.
+//! What is wrong with arguments (or a structured result), in words that let a caller mend them:
+//! where, what was expected, what came instead, and what was probably meant.
 
 use std::fmt;
 
-use jsonschema::ValidationError;
-
-use crate::sanitise;
+use serde::Serialize;
 
 /// Most faults that are spelled out.
 const SPELLED_OUT: usize = 8;
 
-/// Why arguments do not fit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArgumentErrors {
-    /// One line each.
-    pub lines: Vec<String>,
-    /// How many more there are.
-    pub more: usize,
+/// One fault.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ArgumentError {
+    /// JSON Pointer to the value, or to where a missing one belongs; empty for the whole.
+    pub path: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What is expected there; may be empty.
+    pub expected: String,
+    /// What was given; empty where nothing was.
+    pub got: String,
+    /// How to mend it, where that can be guessed.
+    pub hint: String,
 }
 
-impl ArgumentErrors {
-    pub(super) fn one(line: String) -> Self {
-        Self { lines: vec![line], more: 0 }
-    }
-}
-
-impl fmt::Display for ArgumentErrors {
+impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.lines.join("\n"))?;
-        if self.more > 0 {
-            write!(f, "\nand {} more", self.more)?;
+        let Self { path, problem, expected, got, hint } = self;
+        match path.as_str() {
+            "" => write!(f, "the whole {problem}")?,
+            path => write!(f, "{path} {problem}")?,
+        }
+        match (expected.as_str(), got.as_str()) {
+            ("", "") => {}
+            ("", got) => write!(f, ": got {got}")?,
+            (expected, "") => write!(f, ": expected {expected}")?,
+            (expected, got) => write!(f, ": expected {expected}, got {got}")?,
+        }
+        if !hint.is_empty() {
+            write!(f, "; {hint}")?;
         }
         Ok(())
     }
 }
 
-pub(super) fn describe<'a>(errors: impl Iterator<Item = ValidationError<'a>>) -> ArgumentErrors {
-    let mut all: Vec<_> = errors
-        .take(100)
-        .map(|error| {
-            let path = error.instance_path().to_string();
-            let place = if path.is_empty() { "(root)".to_owned() } else { sanitise::line(&path, 120) };
-            format!("{place}: {}", sanitise::line(&error.to_string(), 300))
-        })
-        .collect();
-    let more = all.len().saturating_sub(SPELLED_OUT);
-    all.truncate(SPELLED_OUT);
-    ArgumentErrors { lines: all, more }
+/// Why arguments do not fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArgumentErrors {
+    /// The faults, the first of them.
+    pub errors: Vec<ArgumentError>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+impl ArgumentErrors {
+    /// A fault of the whole.
+    pub(super) fn whole(
+        problem: impl Into<String>,
+        expected: impl Into<String>,
+        got: impl Into<String>,
+        hint: &str,
+    ) -> Self {
+        let error = ArgumentError {
+            path: String::new(),
+            problem: problem.into(),
+            expected: expected.into(),
+            got: got.into(),
+            hint: hint.to_owned(),
+        };
+        Self { errors: vec![error], more: 0 }
+    }
+
+    /// The first of many.
+    pub(super) fn of(mut errors: Vec<ArgumentError>) -> Self {
+        let more = errors.len().saturating_sub(SPELLED_OUT);
+        errors.truncate(SPELLED_OUT);
+        Self { errors, more }
+    }
+}
+
+impl fmt::Display for ArgumentErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, error) in self.errors.iter().enumerate() {
+            if number > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{error}")?;
+        }
+        if self.more > 0 {
+            write!(f, "\nand {} more", self.more)?;
+        }
+        Ok(())
+    }
 }

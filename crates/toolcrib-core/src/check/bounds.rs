@@ -367,7 +367,7 @@ mod tests {
         let check = |length, link: fn(&Value) -> Value, expect| {
             assert_eq!(cost(&chain(length, link)), Err(BoundError::TooDeep(expect)));
         };
-        check(4_000, |next| next.clone(), 64);
+        check(4_000, Value::clone, 64);
         check(4_000, |next| json!({ "properties": { "a": next } }), 256);
     }
 

@@ -11,8 +11,13 @@ mod repair;
 mod bounds;
 pub mod headers;
 pub mod lint;
+mod describe;
 pub mod arguments;
+mod explain;
 pub mod result;
 pub mod schema;
 
 pub use schema::{ToolCheck, look_over};
+
+#[cfg(test)]
+mod tests;

@@ -152,7 +152,8 @@ impl<'a> Walk<'a, '_> {
                 self.at("$schema", |walk| walk.note("schema/dialect", Tier::Soft, message));
             }
             None => {
-                self.at("$schema", |walk| walk.mended("`$schema` is no string; read as 2020-12"))
+                let message = "`$schema` is no string; read as 2020-12";
+                self.at("$schema", |walk| walk.mended(message));
             }
         }
     }
@@ -328,7 +329,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn types(&mut self, value: &Value) -> Option<Value> {
-        let mut one = |walk: &mut Self, value: &Value| -> Option<Value> {
+        let one = |walk: &mut Self, value: &Value| -> Option<Value> {
             let name = match value {
                 Value::String(name) => name.as_str(),
                 Value::Null => "null",

@@ -1,17 +1,23 @@
 //! The schemas of one tool: looked over when it is listed, compiled on first use, then judging its
 //! arguments and results.
+//!
+//! A schema beyond the bounds refuses every value; one that cannot be compiled even when mended
+//! judges nothing but that arguments are an object. Nothing is ever fetched.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::{Draft, Validator};
 use serde_json::{Value, json};
 
 use super::{
-    arguments::{ArgumentErrors, describe},
-    bounds,
+    arguments::ArgumentErrors,
+    bounds::{self, Cost},
+    describe,
+    explain::explain,
     external::{NeverFetched, REFUSED, refuse},
     pattern::{Patterns, options},
     repair::{Role, repair},
+    result,
 };
 use crate::{
     finding::{Finding, Tier},
@@ -20,6 +26,9 @@ use crate::{
     sanitise,
     surface::Tool,
 };
+
+/// Most judgements of single values (subschemas × values) whose faults are all collected.
+const EXPLAINED: usize = 250_000;
 
 /// A tool with its schemas. Compiled once, on first use; shared by all who call it.
 #[derive(Debug)]
@@ -32,32 +41,34 @@ pub struct ToolCheck {
 
 #[derive(Debug)]
 struct Schema {
-    text: Raw,
+    /// As sent; `None` takes any object.
+    text: Option<Raw>,
     role: Role,
     /// Why it is not used at all.
     unusable: Option<String>,
-    compiled: OnceLock<Compiled>,
+    compiled: OnceLock<Option<Compiled>>,
     limits: Limits,
 }
 
 #[derive(Debug)]
 struct Compiled {
-    /// `None`: it does not compile even when mended; only the outermost shape is judged.
-    validator: Option<Validator>,
-    value_depth: usize,
+    validator: Validator,
+    /// What the validator was made from, for messages.
+    document: Value,
+    cost: Cost,
 }
 
 /// Looks over the tools of a list; `known` gives the check of a tool that has not changed.
 pub fn look_over<'a>(
     tools: impl Iterator<Item = &'a Tool>,
     limits: &Limits,
-    mut known: impl FnMut(&Tool) -> Option<std::sync::Arc<ToolCheck>>,
-) -> Vec<(&'a str, std::sync::Arc<ToolCheck>)> {
+    mut known: impl FnMut(&Tool) -> Option<Arc<ToolCheck>>,
+) -> Vec<(&'a str, Arc<ToolCheck>)> {
     let mut patterns = Patterns::for_listing();
     tools
         .map(|tool| {
             let check = known(tool)
-                .unwrap_or_else(|| std::sync::Arc::new(ToolCheck::new(tool, limits, &mut patterns)));
+                .unwrap_or_else(|| Arc::new(ToolCheck::new(tool, limits, &mut patterns)));
             (tool.name.as_str(), check)
         })
         .collect()
@@ -67,17 +78,11 @@ impl ToolCheck {
     fn new(tool: &Tool, limits: &Limits, patterns: &mut Patterns) -> Self {
         let mut findings = Vec::new();
         let subject = format!("tool {}", sanitise::line(&tool.name, 128));
-        let text = tool.input_schema.clone().unwrap_or_else(|| {
-            let message = "it has no inputSchema; any object is taken";
-            findings.push(
-                Finding::new("schema/missing", Tier::Soft, subject.clone(), message)
-                    .at("/inputSchema"),
-            );
-            Raw::of(&json!({"type": "object"}))
-        });
-        let mut schema = |text: Raw, role| Schema::new(text, role, &subject, limits, patterns, &mut findings);
-        let input = schema(text, Role::Input);
-        let output = tool.output_schema.clone().map(|text| schema(text, Role::Output));
+        let mut schema = |text: &Option<Raw>, role| {
+            Schema::look_over(text.clone(), role, &subject, limits, patterns, &mut findings)
+        };
+        let input = schema(&tool.input_schema, Role::Input);
+        let output = tool.output_schema.as_ref().map(|_| schema(&tool.output_schema, Role::Output));
         Self { raw: tool.raw.clone(), input, output, findings }
     }
 
@@ -91,108 +96,119 @@ impl ToolCheck {
         &self.findings
     }
 
+    /// True when everything that is within the bounds also compiled.
+    #[cfg(test)]
+    pub(super) fn compiles(&self) -> bool {
+        [Some(&self.input), self.output.as_ref()].into_iter().flatten().all(|schema| {
+            schema.unusable.is_some() || schema.compiled.get_or_init(|| schema.compile()).is_some()
+        })
+    }
+
     /// Holds arguments against the input schema; absent arguments count as `{}`.
     ///
     /// # Errors
     /// They do not fit, or the schema cannot be used to tell.
     pub fn arguments(&self, given: Option<&Raw>) -> Result<(), ArgumentErrors> {
-        let value = match given {
-            None => json!({}),
-            Some(given) if given.depth() > self.input.limits.json_depth => {
-                let depth = self.input.limits.json_depth;
-                return Err(ArgumentErrors::one(format!("they nest deeper than {depth} levels")));
-            }
-            Some(given) => {
-                given.read::<Value>().map_err(|error| ArgumentErrors::one(error.to_string()))?
-            }
-        };
-        if !value.is_object() {
-            return Err(ArgumentErrors::one(format!(
-                "expected an object, got {}",
-                sanitise::line(&value.to_string(), 60)
-            )));
+        let none = Raw::empty_object();
+        let given = given.unwrap_or(&none);
+        if !given.is_object() {
+            let hint = match given.get().bytes().next() {
+                Some(b'"') => "send the JSON object itself, not a string that holds it",
+                Some(b'n') => "leave `arguments` out, or send {}",
+                _ => "",
+            };
+            let got = sanitise::line(given.get(), 60);
+            return Err(ArgumentErrors::whole("is no object", "an object", got, hint));
         }
-        self.input.judge(&value)
+        self.input.judge(given)
     }
 
     /// Holds a result's structured content against the output schema. A result that reports an
-    /// error is not judged.
+    /// error is not judged, nor is one of a tool without an output schema.
     ///
     /// # Errors
     /// It does not fit, is missing, or the schema cannot be used to tell.
     pub fn result(&self, result: &Raw) -> Result<(), ArgumentErrors> {
         let Some(output) = &self.output else { return Ok(()) };
-        if super::result::is_error(result) {
+        if result::is_error(result) {
             return Ok(());
         }
-        match super::result::structured(result) {
-            None => Err(ArgumentErrors::one("structuredContent is missing".to_owned())),
-            Some(content) if content.depth() > output.limits.json_depth => {
-                Err(ArgumentErrors::one("structuredContent nests too deep".to_owned()))
+        match result::structured(result) {
+            None => {
+                let problem = "lacks structuredContent, which the tool's outputSchema promises";
+                Err(ArgumentErrors::whole(problem, "", "", ""))
             }
-            Some(content) => {
-                let content = content
-                    .read::<Value>()
-                    .map_err(|error| ArgumentErrors::one(error.to_string()))?;
-                output.judge(&content)
-            }
+            Some(content) => output.judge(&content),
         }
     }
 }
 
 impl Schema {
-    fn new(
-        text: Raw,
+    /// Everything that can be said of a schema without compiling it.
+    fn look_over(
+        text: Option<Raw>,
         role: Role,
         subject: &str,
         limits: &Limits,
         patterns: &mut Patterns,
         findings: &mut Vec<Finding>,
     ) -> Self {
-        let mut unusable = None;
-        if text.depth() > limits.json_depth {
-            unusable = Some(format!("it nests deeper than {} levels", limits.json_depth));
-        } else if let Ok(root) = text.read::<Value>() {
-            let repaired = repair(&root, role, subject, text.get().len(), patterns);
-            findings.extend(repaired.findings);
-            unusable = match &repaired.document {
-                None => Some("its references blow it up too far".to_owned()),
-                Some(document) => bounds::measure(document, limits).err().map(|why| why.to_string()),
+        let mut schema =
+            Self { text, role, unusable: None, compiled: OnceLock::new(), limits: limits.clone() };
+        let odd = |tier, rule, message: String| {
+            Finding::new(rule, tier, subject, message).at(format!("/{}", role.member()))
+        };
+        let shape = schema.text.as_ref().map(|text| text.get().as_bytes()[0]);
+        let is_read = matches!(shape, Some(b'{')) || role == Role::Output;
+        if !is_read {
+            // Arguments are an object in any case, so nothing but an object can say more.
+            let what = if shape.is_none() { "is missing" } else { "is no object" };
+            let message = format!("its {} {what}; any object is taken", role.member());
+            findings.push(odd(Tier::Soft, "schema/repaired", message));
+            schema.text = None;
+            return schema;
+        }
+        if let Err(why) = schema.read(subject, patterns, findings) {
+            let consequence = match role {
+                Role::Input => "calls are refused",
+                Role::Output => "no result fits",
             };
+            let message = format!("its {} is not used and {consequence}: {why}", role.member());
+            findings.push(odd(Tier::Hard, "schema/unusable", message));
+            schema.unusable = Some(why);
         }
-        if let Some(why) = &unusable {
-            let message = format!("its {} is not used: {why}", role.member());
-            let finding = Finding::new("schema/unusable", Tier::Hard, subject, message);
-            findings.push(finding.at(format!("/{}", role.member())));
-        }
-        Self { text, role, unusable, compiled: OnceLock::new(), limits: limits.clone() }
+        schema
     }
 
-    fn judge(&self, value: &Value) -> Result<(), ArgumentErrors> {
-        if let Some(why) = &self.unusable {
-            let message = format!("its {} is not used: {why}", self.role.member());
-            return Err(ArgumentErrors::one(message));
+    /// Reads, mends and measures the schema, or says why it is not used.
+    fn read(
+        &self,
+        subject: &str,
+        patterns: &mut Patterns,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(Value, Cost), String> {
+        let Some(text) = &self.text else {
+            let cost = Cost { expanded: 1, value_depth: self.limits.json_depth };
+            return Ok((json!({}), cost));
+        };
+        // First of all, so that nothing that recurses ever sees a deeper value.
+        if text.depth() > self.limits.json_depth {
+            return Err(format!("it nests more than {} levels deep", self.limits.json_depth));
         }
-        let compiled = self.compiled.get_or_init(|| self.compile());
-        let Some(validator) = &compiled.validator else { return Ok(()) };
-        let depth = crate::raw::depth(&value.to_string());
-        if depth > compiled.value_depth {
-            let most = compiled.value_depth;
-            return Err(ArgumentErrors::one(format!("nests deeper than {most} levels")));
-        }
-        if validator.is_valid(value) {
-            return Ok(());
-        }
-        Err(describe(validator.iter_errors(value)))
+        let root = text.read::<Value>().map_err(|error| format!("it cannot be read: {error}"))?;
+        let repaired = repair(&root, self.role, subject, text.get().len(), patterns);
+        findings.extend(repaired.findings);
+        let document = repaired
+            .document
+            .ok_or_else(|| "its references repeat large parts of it too often".to_owned())?;
+        let cost = bounds::measure(&document, &self.limits).map_err(|why| why.to_string())?;
+        Ok((document, cost))
     }
 
-    fn compile(&self) -> Compiled {
-        let nothing = Compiled { validator: None, value_depth: 0 };
-        let Ok(root) = self.text.read::<Value>() else { return nothing };
+    fn compile(&self) -> Option<Compiled> {
         let mut patterns = Patterns::for_compiling();
-        let repaired = repair(&root, self.role, "", self.text.get().len(), &mut patterns);
-        let Some(document) = repaired.document else { return nothing };
-        let Ok(cost) = bounds::measure(&document, &self.limits) else { return nothing };
+        // What was mended has been told when the tool was looked over.
+        let (document, cost) = self.read("", &mut patterns, &mut Vec::new()).ok()?;
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
             .with_retriever(NeverFetched)
@@ -200,7 +216,52 @@ impl Schema {
             .with_keyword(REFUSED, refuse)
             .should_validate_formats(false)
             .build(&document)
-            .ok();
-        Compiled { validator, value_depth: cost.value_depth }
+            .ok()?;
+        Some(Compiled { validator, document, cost })
+    }
+
+    fn judge(&self, given: &Raw) -> Result<(), ArgumentErrors> {
+        if let Some(why) = &self.unusable {
+            let problem =
+                format!("cannot be judged: the tool's {} is not used: {why}", self.role.member());
+            return Err(ArgumentErrors::whole(problem, "", "", ""));
+        }
+        let compiled = self.compiled.get_or_init(|| self.compile()).as_ref();
+        let most = compiled.map_or(self.limits.json_depth, |compiled| compiled.cost.value_depth);
+        if given.depth() > most {
+            let expected = format!("at most {most} levels");
+            return Err(ArgumentErrors::whole("nests too deep", expected, "", ""));
+        }
+        let value: Value = given.read().map_err(|error| {
+            let problem = format!("cannot be read: {}", sanitise::line(&error.to_string(), 120));
+            ArgumentErrors::whole(problem, "", "", "")
+        })?;
+        match compiled {
+            Some(compiled) => compiled.judge(&value),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Compiled {
+    fn judge(&self, value: &Value) -> Result<(), ArgumentErrors> {
+        if self.validator.is_valid(value) {
+            return Ok(());
+        }
+        if parts(value).saturating_mul(self.cost.expanded) > EXPLAINED {
+            let expected = describe::schema(&self.document, &self.document);
+            let problem = "does not fit, and is too large to say where";
+            return Err(ArgumentErrors::whole(problem, expected, "", ""));
+        }
+        Err(explain(self.validator.iter_errors(value), &self.document))
+    }
+}
+
+/// How many values a value holds, itself included.
+fn parts(value: &Value) -> usize {
+    match value {
+        Value::Array(list) => 1 + list.iter().map(parts).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(parts).sum::<usize>(),
+        _ => 1,
     }
 }
