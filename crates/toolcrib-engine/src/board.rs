@@ -1,50 +1,74 @@
-//! Where keepers post their parts, and where snapshots come from: one writer, coalesced.
+//! Where keepers post their parts, and where snapshots come from.
+//!
+//! Snapshots are coalesced: what is posted shortly after one goes into the next. Whoever waits for
+//! the parts to be as wanted has a snapshot of that very moment published for it.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::{part::Part, snapshot::Snapshot};
 
-/// Least time between two snapshots; what is posted in between goes into the next one.
+/// Least time between two snapshots that nobody waits for.
 const COALESCE: Duration = Duration::from_millis(50);
 
+/// All parts, by server name.
+pub(crate) type Parts = BTreeMap<String, Arc<Part>>;
+
 pub(crate) struct Board {
-    parts: Mutex<BTreeMap<String, Arc<Part>>>,
-    posted: Notify,
+    shown: Mutex<Shown>,
     snapshot: ArcSwap<Snapshot>,
+    /// Counts posts that showed anything new.
+    posts: watch::Sender<u64>,
+    /// The newest snapshot's number.
     generation: watch::Sender<u64>,
+}
+
+struct Shown {
+    parts: Parts,
+    /// True when the newest snapshot does not show `parts`.
+    stale: bool,
 }
 
 impl Board {
     /// A board that already shows `parts`.
     pub(crate) fn new(parts: Vec<Part>) -> Self {
-        let parts: BTreeMap<_, _> =
+        let parts: Parts =
             parts.into_iter().map(|part| (part.config.name.clone(), Arc::new(part))).collect();
-        let snapshot = ArcSwap::from_pointee(Snapshot::build(0, parts.clone()));
         Self {
-            parts: Mutex::new(parts),
-            posted: Notify::new(),
-            snapshot,
+            snapshot: ArcSwap::from_pointee(Snapshot::build(0, parts.clone())),
+            shown: Mutex::new(Shown { parts, stale: false }),
+            posts: watch::Sender::new(0),
             generation: watch::Sender::new(0),
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces the part of one server. One that shows what the last one showed is kept and is no
     /// event.
     pub(crate) fn post(&self, part: Part) {
         let part = Arc::new(part);
-        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = parts.insert(part.config.name.clone(), Arc::clone(&part));
-        drop(parts);
-        if last.is_none_or(|last| !last.shows_the_same(&part)) {
-            self.posted.notify_one();
+        let mut shown = self.lock();
+        let last = shown.parts.insert(part.config.name.clone(), Arc::clone(&part));
+        let new = last.is_none_or(|last| !last.shows_the_same(&part));
+        shown.stale |= new;
+        drop(shown);
+        if new {
+            self.posts.send_modify(|posts| *posts += 1);
         }
+    }
+
+    /// True when the parts are as `wanted`, published or not.
+    pub(crate) fn is(&self, wanted: impl Fn(&Parts) -> bool) -> bool {
+        wanted(&self.lock().parts)
     }
 
     /// The newest snapshot.
@@ -52,20 +76,34 @@ impl Board {
         self.snapshot.load_full()
     }
 
+    /// Counts posts.
+    pub(crate) fn posts(&self) -> watch::Receiver<u64> {
+        self.posts.subscribe()
+    }
+
     /// Counts snapshots.
     pub(crate) fn generation(&self) -> watch::Receiver<u64> {
         self.generation.subscribe()
     }
 
-    /// Publishes snapshots until dropped: the first post at once, later ones coalesced.
-    pub(crate) async fn publish(self: Arc<Self>) {
-        let mut generation = 0;
-        loop {
-            self.posted.notified().await;
-            let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            generation += 1;
-            self.snapshot.store(Arc::new(Snapshot::build(generation, parts)));
+    /// Publishes what is posted, unless the newest snapshot shows it already.
+    pub(crate) fn publish(&self) -> Arc<Snapshot> {
+        // The lock is held on purpose: snapshots come out in the order of their parts.
+        let mut shown = self.lock();
+        if shown.stale {
+            shown.stale = false;
+            let generation = *self.generation.borrow() + 1;
+            self.snapshot.store(Arc::new(Snapshot::build(generation, shown.parts.clone())));
             self.generation.send_replace(generation);
+        }
+        self.snapshot()
+    }
+
+    /// Publishes what is posted until dropped: the first post at once, later ones coalesced.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut posts = self.posts();
+        while posts.changed().await.is_ok() {
+            self.publish();
             tokio::time::sleep(COALESCE).await;
         }
     }

@@ -20,12 +20,7 @@ use toolcrib_core::{
 };
 use toolcrib_link::{Answer, Operation, Performing, RequestError, Session};
 
-use crate::{
-    engine::{Engine, ResultCheck},
-    part::Part,
-    snapshot::Snapshot,
-    status::Status,
-};
+use crate::{engine::Engine, options::ResultCheck, part::Part, snapshot::Snapshot, status::Status};
 
 /// How a call is made.
 #[derive(Debug, Clone, Default)]

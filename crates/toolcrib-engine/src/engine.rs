@@ -1,83 +1,23 @@
 //! The engine: one keeper per configured server, one board, one way to look.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
     time::{Instant, timeout_at},
 };
-use toolcrib_core::{limits::Limits, surface::ListKind, target::ServerConfig};
-use toolcrib_link::{Host, trace::Trace};
+use toolcrib_core::{surface::ListKind, target::ServerConfig};
 
 use crate::{
-    board::Board,
+    board::{Board, Parts},
     keeper::{Keeper, Order},
     memory::Memory,
+    options::Options,
     part::Part,
     snapshot::Snapshot,
     status::Status,
 };
-
-/// How long an engine is meant to live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// List once and stay quiet: no change streams, no reconnects.
-    #[default]
-    Once,
-    /// Follow changes, reconnect, refresh.
-    Live,
-}
-
-/// How results are held against their output schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ResultCheck {
-    /// A misfit is reported beside the result.
-    #[default]
-    Warn,
-    /// A misfit is an error.
-    Strict,
-    /// Results are not checked.
-    Off,
-}
-
-/// Makes the wire trace of a server, given its name.
-pub type TraceFor = Arc<dyn Fn(&str) -> Trace + Send + Sync>;
-
-/// How an engine works.
-#[derive(Clone, Default)]
-pub struct Options {
-    /// How long it is meant to live.
-    pub mode: Mode,
-    /// Bounds to keep.
-    pub limits: Limits,
-    /// Where eras are remembered between runs; nowhere when absent.
-    pub memory: Option<PathBuf>,
-    /// Folder for the standard error of child processes, a file per server.
-    pub logs: Option<PathBuf>,
-    /// Sees the wire.
-    pub trace: Option<TraceFor>,
-    /// Probe every server's era afresh, whatever is remembered.
-    pub probe_afresh: bool,
-    /// Skip the checks of definitions (only for measuring the reading alone).
-    pub checks: Checks,
-    /// How results are held against their output schema.
-    pub results: ResultCheck,
-    /// List again before every call.
-    pub strict_freshness: bool,
-    /// What this client offers servers that ask it for something.
-    pub host: Option<Host>,
-}
-
-/// Whether definitions are checked when they are listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Checks {
-    /// Schemas and names are checked; what is odd becomes a finding.
-    #[default]
-    On,
-    /// They are taken as they are.
-    Off,
-}
 
 /// Connects to servers and keeps one catalog of what they show.
 ///
@@ -113,7 +53,7 @@ impl Engine {
             })
             .collect();
         let board = Arc::new(Board::new(parts));
-        let publisher = tokio::spawn(Arc::clone(&board).publish());
+        let publisher = tokio::spawn(Arc::clone(&board).run());
         let mut keepers = BTreeMap::new();
         for config in servers.into_iter().filter(|config| config.enabled) {
             let (sender, orders) = mpsc::channel(ORDERS);
@@ -152,7 +92,8 @@ impl Engine {
     /// Waits until `kinds` are settled on every server (listed, not offered, or failed), at most
     /// until `deadline`, and gives the snapshot then.
     pub async fn settled(&self, kinds: &[ListKind], deadline: Option<Instant>) -> Arc<Snapshot> {
-        self.until(deadline, |snapshot| snapshot.is_settled(kinds)).await
+        let settled = |parts: &Parts| parts.values().all(|part| part.is_settled(kinds));
+        self.until(deadline, settled).await
     }
 
     /// Waits until `kinds` are settled on one server.
@@ -162,30 +103,29 @@ impl Engine {
         kinds: &[ListKind],
         deadline: Option<Instant>,
     ) -> Arc<Snapshot> {
-        let settled =
-            |snapshot: &Snapshot| snapshot.part(server).is_none_or(|part| part.is_settled(kinds));
+        let settled = |parts: &Parts| parts.get(server).is_none_or(|part| part.is_settled(kinds));
         self.until(deadline, settled).await
     }
 
+    /// Waits until the parts are as wanted; the snapshot that shows it is published at once.
     async fn until(
         &self,
         deadline: Option<Instant>,
-        done: impl Fn(&Snapshot) -> bool,
+        done: impl Fn(&Parts) -> bool,
     ) -> Arc<Snapshot> {
-        let mut generations = self.board.generation();
+        let mut posts = self.board.posts();
         loop {
-            generations.borrow_and_update();
-            let snapshot = self.snapshot();
-            if done(&snapshot) {
-                return snapshot;
+            posts.borrow_and_update();
+            if self.board.is(&done) {
+                return self.board.publish();
             }
-            let changed = generations.changed();
+            let posted = posts.changed();
             let over = match deadline {
-                Some(deadline) => timeout_at(deadline, changed).await.is_err(),
-                None => changed.await.is_err(),
+                Some(deadline) => timeout_at(deadline, posted).await.is_err(),
+                None => posted.await.is_err(),
             };
             if over {
-                return self.snapshot();
+                return self.board.publish();
             }
         }
     }

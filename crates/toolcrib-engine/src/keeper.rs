@@ -21,8 +21,8 @@ use toolcrib_link::{
 
 use crate::{
     board::Board,
-    engine::{Mode, Options},
     memory::Memory,
+    options::{Mode, Options},
     pace::{Backoff, Pace},
     part::Part,
     status::Status,

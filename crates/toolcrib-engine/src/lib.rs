@@ -5,6 +5,7 @@
 //! publishes immutable snapshots; the fast loop (a call) reads one snapshot and never lists.
 //! Modules are listed bottom-up.
 
+pub mod options;
 pub mod status;
 pub mod memory;
 pub mod part;
@@ -16,7 +17,8 @@ pub mod engine;
 pub mod call;
 
 pub use call::{CallError, CallOptions, Called};
-pub use engine::{Engine, Mode, Options};
+pub use engine::Engine;
+pub use options::{Mode, Options};
 pub use part::Part;
 pub use snapshot::Snapshot;
 pub use status::Status;

@@ -16,7 +16,7 @@ use toolcrib_core::{
 };
 use toolcrib_link::Session;
 
-use crate::{engine::Checks, status::Status};
+use crate::{options::Checks, status::Status};
 
 /// What is known of one server. Cloning shares everything.
 #[derive(Clone)]

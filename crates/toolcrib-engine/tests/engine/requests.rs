@@ -60,7 +60,8 @@ async fn a_call_without_an_answer_ends_in_time() {
     let options = CallOptions { timeout: Some(Duration::from_millis(300)), progress: None };
     let error = engine.call("s.alpha", None, options).await.unwrap_err();
     assert!(
-        matches!(error, CallError::Request { .. }) && error.to_string().contains("no answer to tools/call within 3"),
+        matches!(error, CallError::Request { .. })
+            && error.to_string().contains("no answer to tools/call within 3"),
         "{error}"
     );
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());

@@ -10,7 +10,7 @@ use toolcrib_core::{
     rpc::{Params, message::members},
     surface::ListKind,
 };
-use toolcrib_engine::{CallOptions, Called, Engine, engine::ResultCheck};
+use toolcrib_engine::{CallOptions, Called, Engine, options::ResultCheck};
 
 use super::{
     args::{Call, Global},

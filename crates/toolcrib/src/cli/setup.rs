@@ -170,7 +170,7 @@ async fn interrupted() {
 }
 
 /// A wire trace on stderr: one sanitised line per message.
-pub(crate) fn trace() -> toolcrib_engine::engine::TraceFor {
+pub(crate) fn trace() -> toolcrib_engine::options::TraceFor {
     Arc::new(|server| {
         let server = server.to_owned();
         Arc::new(move |direction, text: &str| {
