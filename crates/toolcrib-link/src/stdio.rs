@@ -276,6 +276,12 @@ impl Reader {
         }
         let inbound = match Decoded::read(&line.text) {
             Decoded::Noise(excerpt) => {
+                for message in Decoded::salvage(&line.text) {
+                    let inbound = Inbound::Message { origin: None, message };
+                    if self.inbox.send(inbound).await.is_err() {
+                        return false;
+                    }
+                }
                 return self.inbox.send(Inbound::Noise(excerpt)).await.is_ok();
             }
             Decoded::Message(message) => Inbound::Message { origin: None, message },

@@ -107,8 +107,42 @@ impl Decoded {
         }
     }
 
+    /// The messages of a line that is none as a whole: several in a row without a line break, with
+    /// control characters or terminal escapes before them. Text before a message makes the line a
+    /// log line, which may quote somebody else's messages: nothing is taken from it.
+    pub fn salvage(line: &str) -> Vec<Message> {
+        let text = without_escapes(line);
+        let values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+        values
+            .map_while(Result::ok)
+            .filter(|value| value.get().starts_with('{'))
+            .filter_map(|value| Message::read(value.get()))
+            .take(SALVAGED)
+            .collect()
+    }
+
     fn noise(text: &str) -> Self {
         Self::Noise(sanitise::line(text, 120))
+    }
+}
+
+/// Most messages taken from one line.
+const SALVAGED: usize = 1_000;
+
+/// What follows blanks, control characters and terminal escapes (`ESC [ … letter`).
+fn without_escapes(text: &str) -> &str {
+    let mut text = text;
+    loop {
+        text = text.trim_start_matches(|c: char| {
+            c.is_whitespace() || c.is_control() && c != '\u{1b}' || c == '\u{feff}'
+        });
+        let Some(escape) = text.strip_prefix('\u{1b}') else { return text };
+        text = match escape.strip_prefix('[') {
+            Some(rest) => rest
+                .trim_start_matches(|c: char| c.is_ascii_digit() || ";?".contains(c))
+                .trim_start_matches(|c: char| c.is_ascii_alphabetic()),
+            None => escape,
+        };
     }
 }
 
@@ -125,6 +159,11 @@ impl Message {
                 Some(id) if id.get() != "null" => Self::Request { id: id.into(), method, params },
                 _ => Self::Notification { method, params },
             });
+        }
+        // A JSON log line, too, may have an `error`; without `jsonrpc` it takes an id to answer us.
+        let has_id = envelope.id.is_some_and(|id| id.get() != "null");
+        if envelope.jsonrpc.is_none() && !has_id {
+            return None;
         }
         let id = ReplyId::read(envelope.id.map(RawValue::get));
         let outcome = match (envelope.error, envelope.result) {
@@ -307,6 +346,8 @@ mod tests {
             "[1,2]",
             r#"{"lvl":"i","text":"ready"}"#,
             r#"{"level":"warn","id":1,"msg":"looks like an answer"}"#,
+            r#"{"level":"error","error":"disk full"}"#,
+            r#"{"level":"info","id":null,"result":"done"}"#,
             r#"{"jsonrpc":"2.0","id":1}"#,
             r#"{"jsonrpc":"1.0","id":1,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":1,"id":2,"result":{}}"#,
@@ -345,6 +386,21 @@ mod tests {
         };
         assert!(!read(r#"{"id":1,"result":{},"error":{"code":1,"message":"x"}}"#));
         assert!(read(r#"{"id":1,"result":{},"error":null}"#));
+    }
+
+    #[test]
+    fn messages_without_a_line_break_between_them_are_salvaged() {
+        let check = |line: &str, expect: usize| {
+            assert!(matches!(Decoded::read(line), Decoded::Noise(_)), "{line}");
+            assert_eq!(Decoded::salvage(line).len(), expect, "{line}");
+        };
+        let message = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        check(&format!("{message}{message}"), 2);
+        check(&format!("{message} {{\"lvl\":1}}{message} rest"), 2);
+        check(&format!("\u{1b}[0m\u{1b}[2;1H\0{message}"), 1);
+        check(&format!("received: {message}"), 0);
+        check(&format!("{{\"sent\": {message}}}"), 0);
+        check("banner", 0);
     }
 
     #[test]

@@ -61,6 +61,45 @@ fn c10_near_messages_are_noise() {
     assert_eq!(report.state(), "ready", "{}", report.json["findings"]);
 }
 
+/// A JSON log line with an `error`, a `result` or a `method` of its own answers nothing.
+#[test]
+fn c10_log_lines_with_the_members_of_an_answer_are_noise() {
+    let logs = [
+        json!({"level": "error", "error": "disk full"}),
+        json!({"level": "info", "result": "ok"}),
+        json!({"level": "warn", "error": {"code": "E1", "message": "x"}, "id": null}),
+        json!({"method": "GET", "path": "/x", "status": 200}),
+    ];
+    let mut steps = vec![json!({"expect": ["server/discover", "initialize", "tools/list"], "repeat": true})];
+    steps.extend(logs.iter().map(|log| json!({"raw": log.to_string()})));
+    steps.push(json!({"default": true}));
+    let report = inspect_fake(&Fake::scripted(&scenario(&json!({"steps": steps}))), &[]);
+    let report = report.shows_both();
+    assert_eq!((report.state(), &report.json["complete"]["tools"]), ("ready", &Value::Bool(true)));
+}
+
+/// A server that writes its messages as editors' language servers do is understood, with a warning.
+#[test]
+fn framed_messages_are_read() {
+    for stdin in ["ndjson", "both"] {
+        let fake = Fake::scripted(&scenario(&json!({"framing": "lsp", "stdin_framing": stdin})));
+        inspect_fake(&fake, &[]).shows_both().notes(&["Content-Length"]);
+    }
+}
+
+/// Messages without a line break between them, or with terminal escapes before them.
+#[test]
+fn messages_that_share_a_line_are_read() {
+    let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}});
+    for before in [log.to_string(), "\u{1b}[2K\u{1b}[0m".to_owned(), "\0\0".to_owned()] {
+        let fake = Fake::scripted(&scenario(&json!({"steps": [
+            {"expect": "tools/list", "repeat": true}, {"raw": before, "nl": false}, {"default": true},
+        ]})));
+        let report = inspect_fake(&fake, &["--list-timeout", "5"]).shows_both();
+        assert_eq!(report.state(), "ready", "{before:?}");
+    }
+}
+
 #[test]
 fn c12_an_unterminated_last_message_is_delivered() {
     inspect("C12").shows(&["alpha", "beta", "bye"]).notes_nothing();
