@@ -463,6 +463,11 @@ fn nesting_and_numbers_of_problems_are_bounded() {
     let many: String = (0..2_000).map(|i| format!("[servers.s{i}]\nx{i} = 1\n")).collect();
     let world = load_files(&[("c.toml", &many)]);
     assert_eq!((world.loaded.warnings.len(), world.loaded.errors.len()), (201, 201));
+    let many: String = (0..10_001).map(|i| format!("servers.s{i}.command = \"x\"\n")).collect();
+    let world = load_files(&[("c.toml", &many)]);
+    assert_eq!((world.loaded.servers.len(), world.loaded.errors.len()), (10_000, 1));
+    let twice: String = (0..2_000).map(|i| format!("[servers.s{}]\n", i / 2)).collect();
+    assert!(report("c.toml", &twice).ends_with("not valid TOML: duplicate key, first on line 1"));
 }
 
 /// Text that is nearly a configuration.
@@ -545,46 +550,5 @@ proptest! {
         prop_assert!(fitted.iter().all(|name| names::is_valid(name)));
         let different: std::collections::HashSet<_> = fitted.iter().collect();
         prop_assert_eq!(different.len(), names.len());
-    }
-}
-
-#[test]
-#[ignore = "x"]
-fn timing() {
-    let n = 16 << 20;
-    let toml = |unit: &dyn Fn(usize) -> String| {
-        let mut s = String::new();
-        let mut i = 0;
-        while s.len() < n - 200 {
-            s.push_str(&unit(i));
-            i += 1;
-        }
-        s
-    };
-    for (what, text) in [
-        ("entries", toml(&|i| format!("[servers.s{i}]\ncommand=\"x\"\n"))),
-        ("unknown", toml(&|i| format!("[servers.s{i}]\ncommnd=\"x\"\nx{i}=1\n"))),
-        ("roots", toml(&|i| format!("x{i}=1\n"))),
-        ("keys", format!("[servers.a]\n{}", toml(&|i| format!("comm{i}=1\n")))),
-        ("dups", toml(&|i| format!("[servers.s{}]\n", i / 2))),
-        (
-            "fewdups",
-            format!(
-                "{}{}",
-                toml(&|i| format!("[servers.s{i}]\n")),
-                (0..21).map(|i| format!("[servers.s{i}]\n")).collect::<String>()
-            ),
-        ),
-        ("invalid names", toml(&|i| format!("[servers.\"s {i}\"]\ncommand=\"x\"\n"))),
-    ] {
-        let start = std::time::Instant::now();
-        let d = load_files(&[("c.toml", &text)]);
-        eprintln!(
-            "{what} {:?} {} {} {}",
-            start.elapsed(),
-            d.loaded.servers.len(),
-            d.loaded.warnings.len(),
-            d.loaded.errors.len()
-        );
     }
 }

@@ -14,6 +14,8 @@ use super::{
 const MAX_ERRORS: usize = 200;
 /// Most servers that may be defined twice, for the same reason.
 const MAX_TWICE: usize = 20;
+/// Longest text that is looked into.
+const MAX_BYTES: usize = 1 << 20;
 
 /// What a TOML file holds.
 pub(crate) struct Toml {
@@ -32,10 +34,11 @@ pub(crate) fn read(source: &Source) -> Result<Toml, Problem> {
     let mut root = node(table.span().start, DeValue::Table(table.into_inner()));
     let mut twice = Vec::new();
     let mut names: Vec<String> = Vec::new();
+    let few = errors.len() <= MAX_ERRORS && source.text.len() <= MAX_BYTES;
     for error in errors {
         let at = error.span().map_or(0, |span| span.start);
-        let server =
-            (error.message() == "duplicate key").then(|| server_around(source, at)).flatten();
+        let lookable = few && names.len() < MAX_TWICE && error.message() == "duplicate key";
+        let server = lookable.then(|| server_around(source, at)).flatten();
         let Some(Header { name, start, whole }) = server else {
             return Err(syntax_error(source, at, error.message()));
         };
