@@ -160,9 +160,10 @@ impl Message {
                 _ => Self::Notification { method, params },
             });
         }
-        // A JSON log line, too, may have an `error`; without `jsonrpc` it takes an id to answer us.
+        // A JSON log line, too, may have a `result` or an `error`: without `jsonrpc` and an id it
+        // is an answer only when the error is one of JSON-RPC.
         let has_id = envelope.id.is_some_and(|id| id.get() != "null");
-        if envelope.jsonrpc.is_none() && !has_id {
+        if envelope.jsonrpc.is_none() && !has_id && !envelope.error.is_some_and(has_number) {
             return None;
         }
         let id = ReplyId::read(envelope.id.map(RawValue::get));
@@ -173,6 +174,16 @@ impl Message {
         };
         Some(Self::Response { id, outcome })
     }
+}
+
+/// True for an error with a numeric code.
+fn has_number(error: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Coded {
+        #[serde(rename = "code")]
+        _code: i64,
+    }
+    serde_json::from_str::<Coded>(error.get()).is_ok()
 }
 
 impl ReplyId {
