@@ -178,13 +178,16 @@ impl Keeper {
                 biased;
                 Some(done) = lists.walking.next() => {
                     lists.take(part, session, done);
-                    self.post(part, &lists, session, follower.as_ref());
+                    // A list that ended with the connection is part of its end, told below.
+                    if session.closed().borrow().is_none() {
+                        self.post(part, &lists, session, follower.as_ref());
+                    }
                 }
                 why = ended(&mut closed) => {
                     while let Some(done) = lists.walking.next().await {
                         lists.take(part, session, done);
                     }
-                    self.post(part, &lists, session, follower.as_ref());
+                    self.settle(part, &lists, session, follower.as_ref());
                     let stderr = session.stderr(8).map(|tail| format!("\n{tail}"));
                     return Left::Ended(format!("{why}{}", stderr.unwrap_or_default()));
                 }
@@ -214,6 +217,18 @@ impl Keeper {
     }
 
     fn post(&self, part: &mut Part, lists: &Lists, session: &Session, follower: Option<&Follower>) {
+        self.settle(part, lists, session, follower);
+        self.board.post(part.clone());
+    }
+
+    /// Recomputes what follows from what was read and noticed so far.
+    fn settle(
+        &self,
+        part: &mut Part,
+        lists: &Lists,
+        session: &Session,
+        follower: Option<&Follower>,
+    ) {
         let mut findings = lists.findings.iter().flatten().cloned().collect::<Vec<_>>();
         findings.extend(session.findings());
         if let Some(Following::Lost(why)) =
@@ -225,7 +240,6 @@ impl Keeper {
             findings.push(Finding::new("change/no-stream", Tier::Info, "", message));
         }
         part.settle(findings, self.options.checks, &self.options.limits);
-        self.board.post(part.clone());
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolcrib_testkit::fake::Fake;
 
-use crate::play::{Crib, inspect_http, scenario, serve};
+use crate::play::{Crib, inspect_http, inspect_url, scenario, serve};
 
 const METADATA: &str = "https://auth.example.invalid/.well-known/oauth-protected-resource";
 
@@ -92,5 +92,53 @@ fn c104_the_sentence_is_found_in_any_wrapping() {
             {"expect": "*", "repeat": true}, {"http": {"status": status, "body": body}}]}))));
         let report = inspect_http(&server, &[]);
         assert!(report.failed(8).contains(sentence), "{status} {body}: {}", report.json);
+    }
+}
+
+/// A POST that is sent on within its origin is followed, credentials and all.
+#[test]
+fn a_redirect_within_the_origin_is_followed() {
+    for status in [307, 308] {
+        let route = json!({"method": "POST", "path": "/mcp", "status": status,
+            "headers": {"Location": "/mcp/"}, "text": ""});
+        let server = serve(Fake::scripted(&scenario(&json!({
+            "transport": "http", "path": "/mcp/", "routes": [route]}))));
+        let report = inspect_url(&server.url_of("/mcp"), &["--header", "Authorization=Bearer t"]);
+        report.shows_both();
+        let log = server.log();
+        assert!(log.of("in").all(|entry| entry["headers"]["authorization"] == "Bearer t"));
+        assert_eq!(log.requests("tools/list")[0]["path"], "/mcp/");
+    }
+}
+
+/// Nothing is sent to another origin, whatever the status; the error says where it would have gone.
+#[test]
+fn a_redirect_to_another_origin_is_not_followed() {
+    let other = serve(Fake::stdio("C04"));
+    for status in [301, 302, 303, 307, 308] {
+        let route = json!({"method": "POST", "path": "/mcp", "status": status,
+            "headers": {"Location": other.url}, "text": ""});
+        let server =
+            serve(Fake::scripted(&scenario(&json!({"transport": "http", "routes": [route]}))));
+        let report = inspect_http(&server, &["--header", "Authorization=Bearer s3cret"]);
+        let message = report.failed(8);
+        assert!(message.contains(&other.url) && !message.contains("s3cret"), "{message}");
+        assert_eq!(report.log.of("in").count(), 1, "{status}");
+    }
+    assert_eq!(other.log().of("in").count(), 0);
+}
+
+/// A circle of redirects ends, and a login page is named.
+#[test]
+fn a_redirect_that_leads_nowhere_is_named() {
+    for (status, to) in [(307, "/mcp"), (302, "/login")] {
+        let route = json!({"method": "POST", "path": "/mcp", "status": status,
+            "headers": {"Location": to}, "text": ""});
+        let server =
+            serve(Fake::scripted(&scenario(&json!({"transport": "http", "routes": [route]}))));
+        let report = inspect_http(&server, &[]);
+        let message = report.failed(8);
+        assert!(message.contains("redirects"), "{message}");
+        assert!(report.log.of("in").count() <= 20, "{}", report.log.of("in").count());
     }
 }

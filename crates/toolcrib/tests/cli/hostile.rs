@@ -213,8 +213,8 @@ fn row_08_a_line_without_end_is_not_held() {
     let command =
         [&*script.to_string_lossy(), "--tools", "1", "--page-bytes", "200000000", "--no-newline"];
     let run = inspect_command(&world, &["--list-timeout", "20"], &command);
-    let text = format!("{}{}", run.stdout, run.stderr);
-    assert!(text.contains("too long") || text.contains("longer than"), "{text:.500}");
+    let message = parsed(&run)["error"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(run.code == Some(8) && message.contains("line too long"), "{:?} {message}", run.code);
     assert!(run.took < Duration::from_secs(20), "{:?}", run.took);
 }
 

@@ -23,7 +23,7 @@ fn c54_a_grandchild_of_a_wrapper_that_left_does_not_stay() {
     ]})));
     let report = inspect_fake(&fake, &["--list-timeout", "10"]);
     assert!(report.run.took < Duration::from_secs(20), "{:?}", report.run.took);
-    assert_ne!(report.state(), "ready");
+    assert!(report.failed(8).contains("exit code 3"), "{}", report.json);
     let pids = report.log.pids();
     assert!(pids.len() >= 2);
     assert_eq!(still_there(&pids, Duration::from_secs(2)), []);
@@ -95,4 +95,18 @@ fn a_command_that_is_not_there_is_named() {
     assert_eq!(run.code, Some(8), "{message}");
     assert!(message.contains("no-such-server") && message.contains("PATH"), "{message}");
     assert!(!world.cwd().join("pwned").exists());
+}
+
+/// A child gets a small environment and what was given to it, never all of ours.
+#[test]
+fn a_child_sees_only_what_it_is_given() {
+    let mut world = world();
+    world.env("CASE_SECRET", "of the person").env("NODE_OPTIONS", "--require ./x.js");
+    let fake = Fake::scripted(&scenario(&json!({})));
+    let args = fake.args();
+    let mut command = vec!["python3"];
+    command.extend(args.iter().map(String::as_str));
+    let run = inspect_command(&world, &["--env", "CASE_GIVEN=1"], &command);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(fake.log().of("start").next().unwrap()["env"], json!({"CASE_GIVEN": "1"}));
 }
