@@ -15,7 +15,7 @@ use crate::{sanitise, surface::ListKind};
 
 /// Longest portable name, in characters.
 pub const PORTABLE_MAX: usize = 64;
-/// Hash characters of a portable name that needs them: 40 bits.
+/// Hash characters of a portable name that needs them: 32 bits beside the readable part.
 const HASH_CHARS: usize = 8;
 /// Most names an error lists.
 const LISTED: usize = 10;
@@ -52,6 +52,8 @@ struct Index {
     full: HashMap<String, usize>,
     /// Items by the server's own name.
     short: HashMap<String, Vec<usize>>,
+    /// Canonical names of several items: only where a server's name holds a dot.
+    clashing: HashMap<String, Vec<usize>>,
 }
 
 /// A name that leads to no single item.
@@ -125,8 +127,11 @@ impl Names {
         }
         let canonical = format!("{server}.{item}");
         index.full.entry(portable.clone()).or_insert(at);
-        // A canonical name is what a person writes: it wins over a portable one of the same look.
-        index.full.insert(canonical.clone(), at);
+        // Portable names have no dot, so only another canonical name can have this look.
+        if let Some(other) = index.full.insert(canonical.clone(), at) {
+            let clash = index.clashing.entry(canonical.clone()).or_insert_with(|| vec![other]);
+            clash.push(at);
+        }
         index.short.entry(item.to_owned()).or_default().push(at);
         let (server, item) = (server.to_owned(), item.to_owned());
         self.entries.push(Named { server, kind, item, canonical, portable });
@@ -153,23 +158,28 @@ impl Names {
     /// Nothing, or more than one thing, has this name.
     pub fn resolve(&self, kind: ListKind, name: &str) -> Result<&Named, NameError> {
         let index = if kind == ListKind::Prompts { &self.prompts } else { &self.tools };
+        if let Some(all) = index.clashing.get(name) {
+            return Err(self.ambiguous(name, all, |named| &named.portable));
+        }
         if let Some(at) = index.full.get(name) {
             return Ok(&self.entries[*at]);
         }
         match index.short.get(name).map(Vec::as_slice) {
             Some([at]) => Ok(&self.entries[*at]),
-            Some(all) => {
-                let shown = |at: &usize| sanitise::line(&self.entries[*at].canonical, 128);
-                Err(NameError::Ambiguous {
-                    name: sanitise::line(name, 128),
-                    full: all.iter().take(LISTED).map(shown).collect(),
-                    more: all.len().saturating_sub(LISTED),
-                })
-            }
+            Some(all) => Err(self.ambiguous(name, all, |named| &named.canonical)),
             None => Err(NameError::Unknown {
                 name: sanitise::line(name, 128),
                 near: self.near(kind, name),
             }),
+        }
+    }
+
+    fn ambiguous(&self, name: &str, all: &[usize], full: impl Fn(&Named) -> &str) -> NameError {
+        let shown = |at: &usize| sanitise::line(full(&self.entries[*at]), 128);
+        NameError::Ambiguous {
+            name: sanitise::line(name, 128),
+            full: all.iter().take(LISTED).map(shown).collect(),
+            more: all.len().saturating_sub(LISTED),
         }
     }
 
@@ -214,7 +224,7 @@ fn portable(server: &str, item: &str, hash_chars: usize) -> String {
 }
 
 /// True when `server__item` is fit for model APIs and cannot be read as another pair: its first
-/// `__` is then the one between the two parts.
+/// `__` is then the one between the two parts, and it does not end as a hashed name does.
 fn is_plain(server: &str, item: &str) -> bool {
     let fit = |text: &str| {
         !text.is_empty()
@@ -226,6 +236,15 @@ fn is_plain(server: &str, item: &str) -> bool {
         && !server.contains("__")
         && !server.ends_with('_')
         && !item.starts_with('_')
+        && !looks_hashed(item)
+}
+
+/// True for an item that ends in `_` and as many hexadecimal digits as a hash has. Left plain, it
+/// could be another pair's hashed name, and which of the two kept it would depend on company.
+fn looks_hashed(item: &str) -> bool {
+    item.rsplit_once('_').is_some_and(|(_, end)| {
+        end.len() == HASH_CHARS && end.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 /// `server__item`, sanitised and cut, with a hash of both parts at its end.
@@ -317,6 +336,51 @@ mod tests {
             let found = names.resolve(ListKind::Tools, &named.portable).unwrap();
             assert_eq!(found.item, named.item);
         }
+    }
+
+    #[test]
+    fn a_canonical_name_of_two_items_is_no_name_of_either() {
+        let names = names(&[("a.b", "c"), ("a", "b.c")]);
+        let error = names.resolve(ListKind::Tools, "a.b.c").unwrap_err();
+        let expect = "a.b.c is ambiguous: a__b_c_1f16c63f, a_b__c_016f3ec9";
+        assert_eq!(error.to_string(), expect);
+    }
+
+    #[test]
+    fn company_changes_no_name() {
+        let victim = portable("a__b", "c", HASH_CHARS);
+        let item = victim.strip_prefix("a__").unwrap();
+        let names = names(&[("a", item), ("a__b", "c")]);
+        let found = names.resolve(ListKind::Tools, &victim).unwrap();
+        assert_eq!((found.server.as_str(), found.item.as_str()), ("a__b", "c"));
+    }
+
+    /// c34, c35, c36 and c94: names that collapse, are illegal, differ in case, or run together.
+    #[test]
+    fn odd_names_stay_apart_and_lead_to_their_own() {
+        let check = |pairs: &[(&str, &str)]| {
+            let names = names(pairs);
+            let portable: BTreeSet<_> = names.iter().map(|named| named.portable.as_str()).collect();
+            assert_eq!(portable.len(), pairs.len());
+            for (server, item) in pairs {
+                let full = format!("{server}.{item}");
+                let named = names.resolve(ListKind::Tools, &full).unwrap();
+                assert_eq!((named.server.as_str(), named.item.as_str()), (*server, *item));
+                assert_eq!(names.resolve(ListKind::Tools, &named.portable).unwrap(), named);
+                let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+                assert!(named.portable.len() <= 64 && named.portable.bytes().all(legal));
+            }
+        };
+        check(&[("s", "open-doc"), ("s", "open_doc"), ("s", "open.doc")]);
+        check(&[
+            ("s", "admin.tools.list"),
+            ("s", "user-profile/update"),
+            ("s", "Mower Status"),
+            ("s", "天气查询"),
+            ("s", "🚀"),
+        ]);
+        check(&[("Linear", "getUser"), ("Linear", "GetUser"), ("linear", "getUser")]);
+        check(&[("shop_", "order"), ("shop", "_order"), ("a__b", "c"), ("a", "b__c")]);
     }
 
     #[test]
