@@ -3,7 +3,7 @@
 //!
 //! A lint reports; the few that make an item unusable say so in [`Linted::refused`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,6 +13,7 @@ use super::headers;
 use crate::{
     finding::{Finding, Tier},
     limits::Limits,
+    raw::Raw,
     sanitise,
     surface::{Item, ListKind, Listing, Surface, Tool},
 };
@@ -66,18 +67,32 @@ impl Linted {
         }
     }
 
-    /// Two definitions under one key: neither can be meant.
+    /// Two definitions under one key: neither can be meant. The same one twice is one.
     fn distinct<T: Item>(&mut self, listing: &Listing<T>) {
-        let mut first: HashMap<&str, &str> = HashMap::with_capacity(listing.items.len());
-        let mut twice = Vec::new();
+        let mut first: HashMap<&str, &Raw> = HashMap::with_capacity(listing.items.len());
+        let (mut twice, mut repeated) = (Vec::new(), Vec::new());
         for item in listing.items.iter() {
-            let raw = item.raw().get();
-            if *first.entry(item.key()).or_insert(raw) != raw {
-                twice.push(item.key());
+            match first.entry(item.key()) {
+                Entry::Vacant(slot) => {
+                    slot.insert(item.raw());
+                }
+                Entry::Occupied(_) if twice.last() == Some(&item.key()) => {}
+                Entry::Occupied(slot) if says_the_same(slot.get(), item.raw()) => {
+                    repeated.push(item.key());
+                }
+                Entry::Occupied(_) => twice.push(item.key()),
             }
         }
         twice.sort_unstable();
         twice.dedup();
+        repeated.sort_unstable();
+        repeated.dedup();
+        repeated.retain(|key| twice.binary_search(key).is_err());
+        if !repeated.is_empty() {
+            let message = format!("listed more than once, kept once: {}", listed(&repeated));
+            let subject = T::KIND.method();
+            self.findings.push(Finding::new("names/repeated", Tier::Soft, subject, message));
+        }
         for key in twice {
             let why = format!("the server lists two different {}s under this name", T::KIND.noun());
             self.refuse("names/duplicate", T::KIND, key, why);
@@ -181,6 +196,15 @@ impl Linted {
     }
 }
 
+/// True when two definitions differ in spelling at most: white space, the order of members.
+fn says_the_same(one: &Raw, other: &Raw) -> bool {
+    let read = |raw: &Raw| raw.read::<serde_json::Value>().ok();
+    // Reading is worth it for texts of like length only; it also keeps the whole linear.
+    let (short, long) =
+        (one.get().len().min(other.get().len()), one.get().len().max(other.get().len()));
+    one == other || (long / 2 <= short && read(one).is_some_and(|one| Some(one) == read(other)))
+}
+
 fn listed(names: &[&str]) -> String {
     let shown: Vec<_> = names.iter().take(LISTED).map(|name| sanitise::line(name, 60)).collect();
     let rest = names.len().saturating_sub(LISTED);
@@ -270,6 +294,7 @@ mod tests {
         check(&[r#"{"name":"a b"}"#], &["names/charset"]);
         check(&[plain, r#"{"name":"other","description":"Read"}"#], &["text/shared-description"]);
         check(&[plain, r#"{"name":"read","description":"Else"}"#], &["names/duplicate"]);
+        check(&[r#"{"name":"a","b":1}"#, r#"{ "b":1,"name":"a" }"#], &["names/repeated"]);
         check(
             &[r#"{"name":"x","inputSchema":{"properties":{"a":{"type":"string"}}}}"#],
             &["schema/all-optional"],

@@ -25,7 +25,8 @@ pub(super) fn options() -> PatternOptions<FancyRegex> {
         .dfa_size_limit(COMPILED_BYTES)
 }
 
-/// Remembers which patterns compile, and how many more may be tried.
+/// Remembers which patterns compile, and how much trying is left. Large patterns take milliseconds
+/// each, so a list of nothing else must not be tried to its end.
 pub(super) struct Patterns {
     known: HashMap<String, bool>,
     left: usize,
@@ -36,12 +37,12 @@ pub(super) struct Patterns {
 impl Patterns {
     /// For one schema about to be compiled: what was not tried is not used.
     pub(super) fn for_compiling() -> Self {
-        Self { known: HashMap::new(), left: 500, otherwise: false }
+        Self { known: HashMap::new(), left: 2_000, otherwise: false }
     }
 
     /// For looking over a whole list: what was not tried gets its verdict when it is compiled.
     pub(super) fn for_listing() -> Self {
-        Self { known: HashMap::new(), left: 2_000, otherwise: true }
+        Self { known: HashMap::new(), left: 4_000, otherwise: true }
     }
 
     /// True when `pattern` can be used.
@@ -52,10 +53,8 @@ impl Patterns {
         if let Some(known) = self.known.get(pattern) {
             return *known;
         }
-        if self.left == 0 {
-            return self.otherwise;
-        }
-        self.left -= 1;
+        let Some(left) = self.left.checked_sub(charge(pattern)) else { return self.otherwise };
+        self.left = left;
         let compiles = jsonschema::options()
             .with_draft(jsonschema::Draft::Draft202012)
             .with_retriever(NeverFetched)
@@ -65,6 +64,11 @@ impl Patterns {
         self.known.insert(pattern.to_owned(), compiles);
         compiles
     }
+}
+
+/// What trying a pattern counts for: long ones, counted repetition and Unicode classes are dear.
+fn charge(pattern: &str) -> usize {
+    1 + pattern.len() / 32 + if pattern.contains('{') { 20 } else { 0 }
 }
 
 /// An upper bound on how deep groups and classes nest.

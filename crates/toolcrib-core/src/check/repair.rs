@@ -366,8 +366,11 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn unknown_type(&mut self, value: &Value) -> Option<Value> {
-        let shown = sanitise::line(value.as_str().unwrap_or("of this kind"), 40);
-        self.mended(format!("there is no type `{shown}`; any type is taken"));
+        let shown = value.as_str().map_or_else(
+            || "`type` names no type".to_owned(),
+            |name| format!("there is no type `{}`", sanitise::line(name, 40)),
+        );
+        self.mended(format!("{shown}; any type is taken"));
         None
     }
 

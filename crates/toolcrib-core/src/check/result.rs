@@ -1,6 +1,7 @@
 //! What a tool's result says about itself.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::{
     raw::{Raw, present},
@@ -8,26 +9,36 @@ use crate::{
     sanitise,
 };
 
+/// The two members that matter, as they stand in the result.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Members {
-    is_error: Option<Raw>,
-    #[serde(deserialize_with = "present")]
-    structured_content: Option<Raw>,
-}
-
-fn read(result: &Raw) -> Members {
-    if result.is_object() { result.read().unwrap_or_default() } else { Members::default() }
+struct Members<'a> {
+    #[serde(borrow)]
+    is_error: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
+    structured_content: Option<&'a RawValue>,
 }
 
 /// True when the tool ran and reports an error (`isError`).
 pub fn is_error(result: &Raw) -> bool {
-    read(result).is_error.is_some_and(|flag| flag.get() == "true")
+    match result.view::<Members<'_>>() {
+        Ok(own) => own.is_error.is_some_and(|flag| flag.get() == "true"),
+        Err(_) => all(result, "isError").any(|flag| flag.get() == "true"),
+    }
 }
 
 /// `structuredContent`, when present; any JSON value, `null` included.
 pub fn structured(result: &Raw) -> Option<Raw> {
-    read(result).structured_content
+    match result.view::<Members<'_>>() {
+        Ok(own) => own.structured_content.map(Raw::from),
+        Err(_) => all(result, "structuredContent").last(),
+    }
+}
+
+/// Every member of this name, for results that repeat one.
+fn all(result: &Raw, name: &'static str) -> impl Iterator<Item = Raw> {
+    let members = members(result).unwrap_or_default();
+    members.into_iter().filter(move |(own, _)| own == name).map(|(_, value)| value)
 }
 
 /// The methods an `input_required` result asks for, sanitised.
@@ -50,4 +61,26 @@ pub fn input_requests(result: &Raw) -> Vec<String> {
         .collect();
     methods.dedup();
     methods
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_members_are_read_from_any_result() {
+        let check = |text: &str, error: bool, content: Option<&str>| {
+            let result = Raw::parse(text).unwrap();
+            assert_eq!(is_error(&result), error, "{text}");
+            let structured = structured(&result);
+            assert_eq!(structured.as_ref().map(Raw::get), content, "{text}");
+        };
+        check(r#"{"content":[]}"#, false, None);
+        check(r#"{"isError":true,"structuredContent":{"a":1.0}}"#, true, Some(r#"{"a":1.0}"#));
+        check(r#"{"isError":"yes","structuredContent":null}"#, false, Some("null"));
+        check(r#"{"isError":false,"isError":true,"structuredContent":[]}"#, true, Some("[]"));
+        check(r#"{"structuredContent":1,"structuredContent":2}"#, false, Some("2"));
+        check("[]", false, None);
+        check("null", false, None);
+    }
 }
