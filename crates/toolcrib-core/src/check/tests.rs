@@ -432,6 +432,25 @@ fn the_deepest_schema_and_value_allowed_do_not_exhaust_the_stack() {
 }
 
 #[test]
+fn the_longest_chains_of_references_allowed_compile() {
+    let check = |length: usize, link: fn(Value) -> Value| {
+        let mut definitions = serde_json::Map::new();
+        for n in 0..length {
+            let next = json!({ "$ref": format!("#/$defs/{}", n + 1) });
+            definitions.insert(n.to_string(), link(next));
+        }
+        definitions.insert(length.to_string(), json!({ "type": "object" }));
+        let check = input(&json!({ "$ref": "#/$defs/0", "$defs": definitions }));
+        assert_eq!(findings(&check), [""; 0]);
+        assert!(fits(&check, &json!({ "a": {} })));
+        assert!(check.compiles());
+    };
+    check(62, |next| next);
+    check(31, |next| json!({ "allOf": [next] }));
+    check(126, |next| json!({ "properties": { "a": next } }));
+}
+
+#[test]
 fn messages_let_a_caller_mend_the_call() {
     let check = input(&json!({
         "type": "object", "additionalProperties": false, "required": ["path", "mode"],
