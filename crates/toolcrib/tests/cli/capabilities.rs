@@ -47,6 +47,7 @@ fn c19_a_server_that_declares_prompts_only_is_not_asked_for_tools() {
     assert_eq!(LISTS.map(|list| report.log.count(list)), [0, 0, 0, 1]);
 }
 
+/// The array that answers a ping is not met here: this client sends none.
 #[test]
 fn c20_empty_arrays_are_empty_objects() {
     let report = inspect("C20").shows_both();

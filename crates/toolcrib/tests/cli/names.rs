@@ -8,7 +8,7 @@ use toolcrib_testkit::{fake::Fake, traffic::Traffic};
 use crate::play::{Crib, inspect, inspect_fake, parsed, scenario, serve};
 
 /// Portable name by (server, tool), as `list --json` prints the table.
-fn table(crib: &Crib) -> BTreeMap<(String, String), String> {
+fn table(crib: &Crib<'_>) -> BTreeMap<(String, String), String> {
     let run = crib.run(&["list", "tools", "--json"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let text = |value: &Value| value.as_str().unwrap().to_owned();

@@ -57,6 +57,7 @@ fn c24_a_pattern_with_look_around_never_hides_the_tool() {
     assert!(run.took < Duration::from_secs(5), "{:?}", run.took);
 }
 
+/// That the exported schema is finite is for the gateway's tests; it is kept as it came here.
 #[test]
 fn c25_a_recursive_schema_is_kept_and_judged() {
     let report = inspect("C25").shows(&["tree"]).notes_nothing();
@@ -148,6 +149,7 @@ fn c87_a_dangling_reference_costs_its_branch_only() {
     }
 }
 
+/// What is exported for it is for the gateway's tests.
 #[test]
 fn c88_a_missing_schema_takes_any_object() {
     let report = inspect("C88").shows(&["good", "noschema", "nullschema"]);
@@ -215,6 +217,7 @@ fn c89_values_no_header_can_carry_are_encoded() {
     assert!(region.starts_with("=?base64?") && region.ends_with("?="), "{region}");
 }
 
+/// The client's half: the same through the gateway comes with the gateway.
 #[test]
 fn c90_arguments_are_absent_or_an_object() {
     let fake = Fake::stdio("C90");
