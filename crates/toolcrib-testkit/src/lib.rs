@@ -9,5 +9,6 @@ pub mod process;
 pub mod case;
 pub mod traffic;
 pub mod fake;
+pub mod peers;
 pub mod script;
 pub mod world;

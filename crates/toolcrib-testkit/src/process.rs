@@ -35,6 +35,42 @@ pub fn still_there(pids: &[u32], within: Duration) -> Vec<(u32, char)> {
     }
 }
 
+/// Processes whose environment held this variable with this value when they began; descendants
+/// inherit it.
+pub fn with_variable(name: &str, value: &str) -> Vec<u32> {
+    let wanted = format!("{name}={value}");
+    let has = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    };
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let ids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(has).collect()
+}
+
+/// The lowest TCP port on which a process listens.
+pub fn listening_port(pid: u32) -> Option<u16> {
+    let sockets: Vec<_> = fs::read_dir(format!("/proc/{pid}/fd"))
+        .ok()?
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .filter_map(|link| {
+            let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+            Some(inode.to_owned())
+        })
+        .collect();
+    let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{pid}/net/{table}"));
+    let tables: String = tables.iter().flat_map(fs::read_to_string).collect();
+    let ports = tables.lines().filter_map(|line| {
+        // sl, local address and port, remote, state (0A: listening), …, the tenth is the inode.
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let is_ours = *fields.get(3)? == "0A" && sockets.iter().any(|inode| inode == fields[9]);
+        let port = u16::from_str_radix(fields[1].rsplit_once(':')?.1, 16).ok()?;
+        is_ours.then_some(port)
+    });
+    ports.min()
+}
+
 /// The most memory this process ever had resident, in bytes.
 pub fn peak_rss_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -61,6 +97,28 @@ mod tests {
         assert_eq!(still_there(&[child.id()], Duration::from_millis(50)), [(child.id(), 'Z')]);
         child.wait().unwrap();
         assert_eq!(still_there(&[child.id()], Duration::from_secs(5)), []);
+    }
+
+    #[test]
+    fn a_process_is_found_by_its_environment() {
+        let value = format!("t{}", std::process::id());
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .env("TOOLCRIB_FOUND_BY", &value)
+            .spawn()
+            .unwrap();
+        assert_eq!(with_variable("TOOLCRIB_FOUND_BY", &value), [child.id()]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(with_variable("TOOLCRIB_FOUND_BY", &value).is_empty());
+    }
+
+    #[test]
+    fn a_listening_port_is_found() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(listening_port(std::process::id()).is_some_and(|lowest| lowest <= port));
+        assert_eq!(listening_port(u32::MAX), None);
     }
 
     #[test]
