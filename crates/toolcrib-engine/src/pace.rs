@@ -40,11 +40,17 @@ impl Pace {
     }
 
     /// A walk began at `began`, when `seen` changes had been announced, and ended with or without
-    /// a change.
+    /// a change. The pause grows only by announcements that were for nothing: a list that is read
+    /// again because it is looked at must not delay the next announced change.
     pub(crate) fn walked(&mut self, began: Instant, seen: u64, changed: bool) {
+        let announced = seen != self.seen;
         self.last = Some(began);
         self.seen = seen;
-        self.gap = if changed { FIRST_GAP } else { (self.gap * 2).min(LAST_GAP) };
+        if changed {
+            self.gap = FIRST_GAP;
+        } else if announced {
+            self.gap = (self.gap * 2).min(LAST_GAP);
+        }
     }
 }
 
@@ -84,17 +90,28 @@ mod tests {
         let mut walks = 0;
         // Announced again the moment each walk begins, as in a chase between list and notification.
         while now < begin + Duration::from_secs(3) {
-            pace.walked(now, 0, false);
+            pace.walked(now, walks, false);
             walks += 1;
             now = pace.next(now);
         }
         assert!(walks <= 4, "{walks} walks in three seconds");
-        for _ in 0..20 {
-            pace.walked(now, 0, false);
+        for seen in walks..20 {
+            pace.walked(now, seen, false);
         }
-        assert!(pace.next(now) <= now + LAST_GAP);
-        pace.walked(now, 0, true);
+        assert_eq!(pace.next(now), now + LAST_GAP);
+        pace.walked(now, 20, true);
         assert_eq!(pace.next(now), now + FIRST_GAP);
+    }
+
+    #[test]
+    fn a_list_that_is_looked_at_often_delays_no_change() {
+        let now = Instant::now();
+        let mut pace = Pace::new();
+        for _ in 0..20 {
+            pace.walked(now, 3, false);
+        }
+        // The first of them was announced; the others were not.
+        assert_eq!(pace.next(now), now + FIRST_GAP * 2);
     }
 
     #[test]
