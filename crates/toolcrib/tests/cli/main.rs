@@ -16,3 +16,4 @@ mod auth;
 mod process;
 mod config;
 mod hostile;
+mod peer_session;
