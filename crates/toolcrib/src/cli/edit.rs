@@ -32,15 +32,15 @@ pub(crate) fn add(global: &Global, args: Add) -> Outcome {
 }
 
 pub(crate) fn remove(global: &Global, args: Named) -> Outcome {
-    let file = holder(global, &args.name)?;
-    edit::remove(&file, &args.name)?;
+    let Held { file, written } = holder(global, &args.name)?;
+    edit::remove(&file, &written)?;
     Talk::say(format!("removed {} from {}", args.name, file.display()));
     Ok(Code::Ok)
 }
 
 pub(crate) fn set_enabled(global: &Global, args: Named, enabled: bool) -> Outcome {
-    let file = holder(global, &args.name)?;
-    edit::set_enabled(&file, &args.name, enabled)?;
+    let Held { file, written } = holder(global, &args.name)?;
+    edit::set_enabled(&file, &written, enabled)?;
     let word = if enabled { "enabled" } else { "disabled" };
     Talk::say(format!("{word} {} in {}", args.name, file.display()));
     Ok(Code::Ok)
@@ -55,12 +55,25 @@ fn file(global: &Global) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The file in which a server stands.
-fn holder(global: &Global, name: &str) -> Result<PathBuf, Failure> {
+/// Where a server stands.
+struct Held {
+    file: PathBuf,
+    /// Its name as it is written there.
+    written: String,
+}
+
+/// Finds the file in which a server stands, also when its entry cannot be used.
+fn holder(global: &Global, name: &str) -> Result<Held, Failure> {
     let setup = Setup::load(global)?;
-    setup.server(name)?;
-    let found = setup.loaded.find(name);
-    Ok(found.map_or_else(|| setup.dirs.user_config(), |(_, origin)| origin.file.clone()))
+    if let Some((_, origin)) = setup.loaded.find(name) {
+        return Ok(Held { file: origin.file.clone(), written: origin.written.clone() });
+    }
+    match setup.broken(name) {
+        Some(problem) => Ok(Held { file: problem.file.clone(), written: name.to_owned() }),
+        None => Err(setup.server(name).err().unwrap_or_else(|| {
+            Failure::new(Code::UnknownName, format!("no server is called {name:?}"))
+        })),
+    }
 }
 
 impl From<EditError> for Failure {

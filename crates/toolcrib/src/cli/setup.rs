@@ -12,6 +12,7 @@ use crate::{
         self, Loaded,
         consent::Consent,
         locate::{CONFIG_VARIABLE, Search},
+        problem::Problem,
         state::Dirs,
     },
     failure::{Failure, Outcome},
@@ -41,9 +42,11 @@ impl Setup {
         let loaded = config::load(&search.candidates());
         for problem in &loaded.warnings {
             Talk::warn(problem.to_string());
+            problem.hint.iter().for_each(Talk::hint);
         }
         for problem in &loaded.errors {
-            Talk::say(format!("error: {problem}"));
+            Talk::error(problem.to_string());
+            problem.hint.iter().for_each(Talk::hint);
         }
         Ok(Self { dirs, loaded, yes: global.yes })
     }
@@ -76,6 +79,11 @@ impl Setup {
         if let Some((config, _)) = self.loaded.find(name) {
             return Ok(config.clone());
         }
+        if let Some(problem) = self.broken(name) {
+            let message = format!("the entry of server {name} cannot be used: {problem}");
+            let failure = Failure::config(message);
+            return Err(problem.hint.iter().fold(failure, |failure, hint| failure.hint(hint)));
+        }
         let names: Vec<_> =
             self.loaded.servers.iter().map(|(config, _)| config.name.as_str()).collect();
         let failure = Failure::new(Code::UnknownName, format!("no server is called {name:?}"));
@@ -83,6 +91,11 @@ impl Setup {
             [] => failure.hint("no servers are configured: toolcrib add NAME URL"),
             names => failure.hint(format!("configured are: {}", names.join(", "))),
         })
+    }
+
+    /// What is wrong with the entry of this name, when it could not be read.
+    pub(crate) fn broken(&self, name: &str) -> Option<&Problem> {
+        self.loaded.errors.iter().find(|problem| problem.entry.as_deref() == Some(name))
     }
 
     /// Starts an engine over these servers, once their files may start something.

@@ -45,14 +45,22 @@ impl Talk {
         Self::say(format!("{yellow}warning:{yellow:#} {}", text.as_ref()));
     }
 
+    /// Says that something is wrong.
+    pub(crate) fn error(text: impl AsRef<str>) {
+        let red = AnsiColor::Red.on_default().bold();
+        Self::say(format!("{red}error:{red:#} {}", text.as_ref()));
+    }
+
+    /// Says what to do about it.
+    pub(crate) fn hint(text: impl AsRef<str>) {
+        let cyan = AnsiColor::Cyan.on_default();
+        Self::say(format!("{cyan}hint:{cyan:#} {}", text.as_ref()));
+    }
+
     /// Says why a command failed and what to do.
     pub(crate) fn fail(failure: &Failure) {
-        let red = AnsiColor::Red.on_default().bold();
-        let cyan = AnsiColor::Cyan.on_default();
-        Self::say(format!("{red}error:{red:#} {failure}"));
-        for hint in &failure.hints {
-            Self::say(format!("{cyan}hint:{cyan:#} {hint}"));
-        }
+        Self::error(failure.to_string());
+        failure.hints.iter().for_each(Self::hint);
     }
 
     /// True when a person is there to answer.
