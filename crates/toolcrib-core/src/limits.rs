@@ -24,6 +24,11 @@ pub struct Limits {
     pub json_depth: usize,
     /// Most subschemas a schema may have once its references are expanded.
     pub schema_refs: usize,
+    /// Most JSON values a schema may hold before it is read at all: as a tree, a byte of text may
+    /// cost a hundred.
+    pub schema_values: usize,
+    /// Most JSON values that arguments or a result may hold to be judged.
+    pub judged_values: usize,
     /// Longest excerpt of outside text inside a finding or an error, in characters.
     pub excerpt_chars: usize,
     /// Most findings kept per server; further ones are counted only.
@@ -43,6 +48,8 @@ impl Default for Limits {
             list_ms: 60_000,
             json_depth: 64,
             schema_refs: 10_000,
+            schema_values: 100_000,
+            judged_values: 1_000_000,
             excerpt_chars: 200,
             findings: 1_000,
             in_flight: 256,

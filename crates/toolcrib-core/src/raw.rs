@@ -6,7 +6,19 @@
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
+use thiserror::Error;
+
+/// Why a value was not made a tree.
+#[derive(Debug, Error)]
+pub enum TreeError {
+    /// It holds more values than we are willing to take apart.
+    #[error("it holds more than {0} values")]
+    TooLarge(usize),
+    /// It nests too deep, or repeats a member.
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+}
 
 /// One JSON value as text, shared cheaply.
 #[derive(Clone)]
@@ -54,6 +66,23 @@ impl Raw {
     /// As [`Raw::read`].
     pub fn view<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.get())
+    }
+
+    /// Takes the value apart, unless it holds more than `most` values: a tree takes up to a hundred
+    /// times the memory of its text.
+    ///
+    /// # Errors
+    /// As [`Raw::read`], and when there are too many values.
+    pub fn tree(&self, most: usize) -> Result<Value, TreeError> {
+        if self.holds_more(most) {
+            return Err(TreeError::TooLarge(most));
+        }
+        Ok(self.read()?)
+    }
+
+    /// True when there are more than `most` values in it, itself included.
+    pub fn holds_more(&self, most: usize) -> bool {
+        holds_more(self.get(), most)
     }
 
     /// True when the value is a JSON object.
@@ -110,6 +139,66 @@ impl<'de> Deserialize<'de> for Raw {
     }
 }
 
+/// True when JSON text holds more than `most` values. Each comma and each opening bracket stands
+/// for one; counting them builds nothing.
+fn holds_more(text: &str, most: usize) -> bool {
+    // No value is shorter than a byte and what parts it from the next.
+    if text.len() / 2 < most {
+        return false;
+    }
+    let mut values = 1_usize;
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b',' | b'{' | b'[' if !in_string => values += 1,
+            _ => {}
+        }
+        if values > most {
+            return true;
+        }
+    }
+    false
+}
+
+/// The first `most` elements of a JSON array, and how many there are in all.
+///
+/// # Errors
+/// The text is no JSON array.
+pub fn elements(text: &str, most: usize) -> Result<(Vec<&RawValue>, usize), serde_json::Error> {
+    struct First(usize);
+    impl<'de> serde::de::Visitor<'de> for First {
+        type Value = (Vec<&'de RawValue>, usize);
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array")
+        }
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(
+            self,
+            mut seq: A,
+        ) -> Result<Self::Value, A::Error> {
+            let mut first = Vec::new();
+            while first.len() < self.0 {
+                let Some(element) = seq.next_element()? else {
+                    let all = first.len();
+                    return Ok((first, all));
+                };
+                first.push(element);
+            }
+            let mut all = first.len();
+            while seq.next_element::<serde::de::IgnoredAny>()?.is_some() {
+                all += 1;
+            }
+            Ok((first, all))
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let read = Deserializer::deserialize_seq(&mut deserializer, First(most))?;
+    deserializer.end()?;
+    Ok(read)
+}
+
 /// How deep JSON text nests; text that is not JSON gives some number, never a panic.
 pub fn depth(text: &str) -> usize {
     let (mut now, mut deepest) = (0_usize, 0);
@@ -155,6 +244,33 @@ mod tests {
         let raw = Raw::parse(text).unwrap();
         assert_eq!(raw.get(), text);
         assert_eq!(serde_json::to_string(&raw).unwrap(), text);
+    }
+
+    #[test]
+    fn a_tree_of_too_many_values_is_not_built() {
+        let check = |text: &str, most: usize, built: bool| {
+            let tree = Raw::parse(text).unwrap().tree(most);
+            assert_eq!(tree.is_ok(), built, "{text} of {most}");
+        };
+        check("[1,2,3]", 4, true);
+        check("[1,2,3]", 3, false);
+        check(r#"{"a":[],"b":{"c":",,,,[[["}}"#, 5, true);
+        check(r#"{"a":[],"b":{"c":",,,,[[["}}"#, 3, false);
+        check(r#"["\",,,,,,,"]"#, 2, true);
+    }
+
+    #[test]
+    fn the_first_elements_come_with_the_count_of_all() {
+        let check = |text: &str, most: usize, expect: Option<(usize, usize)>| {
+            let read = elements(text, most).ok().map(|(first, all)| (first.len(), all));
+            assert_eq!(read, expect, "{text}");
+        };
+        check("[]", 2, Some((0, 0)));
+        check("[1,[2],{}]", 2, Some((2, 3)));
+        check("[1,2]", 2, Some((2, 2)));
+        check("[1,2", 1, None);
+        check("[1] 2", 1, None);
+        check("{}", 1, None);
     }
 
     #[test]

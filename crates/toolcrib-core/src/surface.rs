@@ -9,7 +9,10 @@ use serde_json::value::RawValue;
 use crate::{
     finding::{Finding, Tier},
     raw::{Raw, present},
-    rpc::{message::members, method},
+    rpc::{
+        message::{each_member, member},
+        method,
+    },
     sanitise,
     version::Era,
 };
@@ -106,7 +109,7 @@ impl Negotiated {
     pub fn server_label(&self) -> Option<(String, String)> {
         let server = self.server.as_ref()?;
         let text = |key: &str| {
-            let value = members(server).ok()?.into_iter().find(|(name, _)| name == key)?.1;
+            let value = member(server, key)?;
             Some(value.read::<String>().unwrap_or_else(|_| value.get().to_owned()))
         };
         Some((text("name")?, text("version").unwrap_or_default()))
@@ -124,8 +127,7 @@ impl Capabilities {
     /// The member `name` when it is present and not null. Any other value counts as declared,
     /// `[]` and a misplaced list included.
     pub fn get(&self, name: &str) -> Option<Raw> {
-        let all = members(self.raw.as_ref()?).ok()?;
-        all.into_iter().find(|(key, value)| key == name && !value.is_null()).map(|(_, value)| value)
+        member(self.raw.as_ref()?, name)
     }
 
     /// True when the server declares `name`.
@@ -140,9 +142,13 @@ impl Capabilities {
 
     /// True when `capability.flag` is `true` (other values do not count).
     pub fn flag(&self, capability: &str, flag: &str) -> bool {
-        self.get(capability)
-            .and_then(|value| members(&value).ok())
-            .is_some_and(|all| all.iter().any(|(key, value)| key == flag && value.get() == "true"))
+        self.get(capability).is_some_and(|value| {
+            let mut set = false;
+            let read = each_member(&value, |name, value| {
+                set |= name == flag && value.get() == "true";
+            });
+            read.is_ok() && set
+        })
     }
 }
 
@@ -206,7 +212,6 @@ impl<T> Listing<T> {
     pub fn is_complete(&self) -> bool {
         matches!(self.state, ListState::Complete | ListState::NotOffered)
     }
-
 }
 
 /// What one server shows now.
@@ -394,7 +399,11 @@ fn schema(value: Option<&RawValue>) -> Option<Raw> {
 /// Reads an item's members, or says why it is no usable item.
 fn item<'a>(raw: &'a Raw, kind: ListKind, findings: &mut Vec<Finding>) -> Option<Members<'a>> {
     if !raw.is_object() {
-        findings.push(odd(kind, raw, format!("a {} that is not an object was left out", kind.noun())));
+        findings.push(odd(
+            kind,
+            raw,
+            format!("a {} that is not an object was left out", kind.noun()),
+        ));
         return None;
     }
     match raw.view::<Members<'a>>() {
@@ -453,8 +462,9 @@ impl Item for Tool {
             #[serde(borrow)]
             open_world_hint: Option<&'a RawValue>,
         }
-        let flag =
-            |value: Option<&RawValue>| value.and_then(|value| serde_json::from_str(value.get()).ok());
+        let flag = |value: Option<&RawValue>| {
+            value.and_then(|value| serde_json::from_str(value.get()).ok())
+        };
         let members = item(&raw, ListKind::Tools, findings)?;
         let name = identity(&raw, members.name, ListKind::Tools, findings)?;
         let annotations: Annotations<'_> = members

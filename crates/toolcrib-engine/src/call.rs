@@ -12,6 +12,7 @@ use toolcrib_core::{
     catalog::{NameError, Names},
     check::{arguments, headers, result},
     code::Code,
+    limits::Limits,
     raw::Raw,
     rpc::error,
     sanitise,
@@ -226,8 +227,7 @@ impl Engine {
             })?;
         }
         let operation = Operation::Call { name: item.to_owned(), arguments: given.cloned() };
-        let max_depth = self.options().limits.json_depth;
-        let mirrored = mirrored(part, tool, given, max_depth);
+        let mirrored = mirrored(part, tool, given, &self.options().limits);
         let mut called = self.send(part, operation, item, mirrored, options).await?;
         called.is_error = result::is_error(&called.result);
         let check = part.check(item).filter(|_| self.options().results != ResultCheck::Off);
@@ -417,11 +417,11 @@ fn mirrored(
     part: &Part,
     tool: &Tool,
     given: Option<&Raw>,
-    max_depth: usize,
+    limits: &Limits,
 ) -> Vec<(String, String)> {
     let over_http = part.session.as_ref().is_some_and(|session| session.transport() != "stdio");
     match (&tool.input_schema, given) {
-        (Some(schema), Some(given)) if over_http => headers::values(schema, given, max_depth),
+        (Some(schema), Some(given)) if over_http => headers::values(schema, given, limits),
         _ => Vec::new(),
     }
 }

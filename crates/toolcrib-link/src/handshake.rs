@@ -13,8 +13,12 @@ use thiserror::Error;
 use tokio::time::Instant;
 use toolcrib_core::{
     finding::{Finding, Tier},
-    raw::{Raw, present},
-    rpc::{Params, RpcError, error, meta, method},
+    raw::{Raw, elements, present},
+    rpc::{
+        Params, RpcError, error,
+        message::{each_member, member},
+        meta, method,
+    },
     sanitise,
     surface::{Capabilities, Negotiated},
     version::{Era, EraPolicy, Version},
@@ -396,7 +400,7 @@ fn judge_discovered(result: &Raw) -> Verdict {
     if found.supported_versions.is_none() && found.capabilities.is_none() && server.is_none() {
         return legacy("server/discover was answered with nothing", Version::LEGACY, true);
     }
-    let offered: Option<Vec<String>> = found.supported_versions.and_then(|raw| raw.read().ok());
+    let offered: Option<Vec<String>> = found.supported_versions.as_ref().and_then(versions);
     if let Some(offered) = &offered
         && Version::best(Era::Modern, offered).is_none()
     {
@@ -509,20 +513,32 @@ fn read_initialize(result: &Raw) -> Result<Negotiated, HandshakeError> {
 
 /// Capabilities that are no objects still count as declared; worth a word when they hold something.
 fn odd_capabilities(capabilities: Option<&Raw>) -> Vec<Finding> {
-    let members = capabilities
-        .and_then(|raw| toolcrib_core::rpc::message::members(raw).ok())
-        .unwrap_or_default();
-    members
-        .into_iter()
-        .filter(|(_, value)| !value.is_object() && !value.is_null() && value.get() != "[]")
-        .map(|(name, _)| {
-            let message = format!(
-                "capability {} is no object; it counts as declared",
-                sanitise::line(&name, 60)
-            );
+    let Some(capabilities) = capabilities else { return Vec::new() };
+    let mut odd = Vec::new();
+    let read = each_member(capabilities, |name, value| {
+        let known = value.get().starts_with('{') || matches!(value.get(), "null" | "[]");
+        if !known && odd.len() < NAMED {
+            odd.push(sanitise::line(&name, 60));
+        }
+    });
+    if read.is_err() {
+        return Vec::new();
+    }
+    odd.into_iter()
+        .map(|name| {
+            let message = format!("capability {name} is no object; it counts as declared");
             Finding::new("handshake/odd-capability", Tier::Soft, "", message)
         })
         .collect()
+}
+
+/// How many of a server's capabilities or versions are looked at one by one.
+const NAMED: usize = 100;
+
+/// The versions a server lists; absent when it gives no list of strings.
+fn versions(raw: &Raw) -> Option<Vec<String>> {
+    let (listed, _) = elements(raw.get(), NAMED).ok()?;
+    listed.into_iter().map(|version| serde_json::from_str(version.get()).ok()).collect()
 }
 
 /// A modern server that says nothing about itself.
@@ -568,11 +584,6 @@ pub(crate) fn modern_params(params: Params, host: Option<&Host>) -> Params {
 
 fn client_info() -> Raw {
     Raw::of(&serde_json::json!({"name": "toolcrib", "version": env!("CARGO_PKG_VERSION")}))
-}
-
-fn member(object: &Raw, key: &str) -> Option<Raw> {
-    let members = toolcrib_core::rpc::message::members(object).ok()?;
-    members.into_iter().find(|(name, _)| name == key).map(|(_, value)| value)
 }
 
 fn no_common(offered: &[String]) -> HandshakeError {

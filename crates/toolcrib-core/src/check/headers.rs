@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::{raw::Raw, sanitise};
+use crate::{limits::Limits, raw::Raw, sanitise};
 
 const ANNOTATION: &str = "x-mcp-header";
 /// Keywords whose value is data, not a schema.
@@ -29,14 +29,14 @@ pub struct Mirrored {
 ///
 /// # Errors
 /// An annotation is invalid; says which and why.
-pub fn mirrored(schema: &Raw, max_depth: usize) -> Result<Vec<Mirrored>, String> {
+pub fn mirrored(schema: &Raw, limits: &Limits) -> Result<Vec<Mirrored>, String> {
     if !schema.get().contains(ANNOTATION) {
         return Ok(Vec::new());
     }
-    if schema.depth() > max_depth {
-        return Err(format!("the schema nests deeper than {max_depth} levels"));
+    if schema.depth() > limits.json_depth {
+        return Err(format!("the schema nests deeper than {} levels", limits.json_depth));
     }
-    let schema: Value = schema.read().map_err(|error| error.to_string())?;
+    let schema = schema.tree(limits.schema_values).map_err(|error| error.to_string())?;
     let mut found = Found::default();
     found.walk(&schema, Some(&mut Vec::new()))?;
     Ok(found.mirrored)
@@ -44,12 +44,12 @@ pub fn mirrored(schema: &Raw, max_depth: usize) -> Result<Vec<Mirrored>, String>
 
 /// The header values for a call: `(name, value)`, not yet encoded. An argument that is absent or
 /// null gives none.
-pub fn values(schema: &Raw, arguments: &Raw, max_depth: usize) -> Vec<(String, String)> {
-    let Ok(mirrored) = mirrored(schema, max_depth) else { return Vec::new() };
-    if mirrored.is_empty() || arguments.depth() > max_depth {
+pub fn values(schema: &Raw, arguments: &Raw, limits: &Limits) -> Vec<(String, String)> {
+    let Ok(mirrored) = mirrored(schema, limits) else { return Vec::new() };
+    if mirrored.is_empty() || arguments.depth() > limits.json_depth {
         return Vec::new();
     }
-    let Ok(arguments) = arguments.read::<Value>() else { return Vec::new() };
+    let Ok(arguments) = arguments.tree(limits.judged_values) else { return Vec::new() };
     mirrored
         .into_iter()
         .filter_map(|mirrored| {
@@ -169,7 +169,7 @@ mod tests {
 
     fn found(schema: &str) -> Result<Vec<String>, String> {
         let schema = Raw::parse(schema).unwrap();
-        let found = mirrored(&schema, 64)?;
+        let found = mirrored(&schema, &Limits::default())?;
         Ok(found.into_iter().map(|one| format!("{}={}", one.header, one.path.join("/"))).collect())
     }
 
@@ -209,7 +209,7 @@ mod tests {
         let schema = r#"{"properties":{"s":{"type":"string","x-mcp-header":"S"},"i":{"type":"integer","x-mcp-header":"I"},"b":{"type":"boolean","x-mcp-header":"B"}}}"#;
         let schema = Raw::parse(schema).unwrap();
         let check = |arguments: &str, expect: &[(&str, &str)]| {
-            let got = values(&schema, &Raw::parse(arguments).unwrap(), 64);
+            let got = values(&schema, &Raw::parse(arguments).unwrap(), &Limits::default());
             let got: Vec<_> =
                 got.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             assert_eq!(got, expect, "{arguments}");

@@ -37,13 +37,13 @@ pub fn lint(surface: &Surface, over_http: bool, limits: &Limits) -> Linted {
     linted.visible(&surface.resources);
     linted.visible(&surface.templates);
     linted.visible(&surface.prompts);
-    linted.distinct(&surface.tools);
-    linted.distinct(&surface.prompts);
-    linted.distinct(&surface.resources);
+    linted.distinct(&surface.tools, limits.schema_values);
+    linted.distinct(&surface.prompts, limits.schema_values);
+    linted.distinct(&surface.resources, limits.schema_values);
     let tools: Vec<&Tool> = surface.tools.items.iter().collect();
     linted.names(&tools);
     linted.descriptions(&tools);
-    linted.shapes(&tools);
+    linted.shapes(&tools, limits);
     if over_http {
         linted.headers(&tools, limits);
     }
@@ -68,7 +68,7 @@ impl Linted {
     }
 
     /// Two definitions under one key: neither can be meant. The same one twice is one.
-    fn distinct<T: Item>(&mut self, listing: &Listing<T>) {
+    fn distinct<T: Item>(&mut self, listing: &Listing<T>, most: usize) {
         let mut first: HashMap<&str, &Raw> = HashMap::with_capacity(listing.items.len());
         let (mut twice, mut repeated) = (Vec::new(), Vec::new());
         for item in listing.items.iter() {
@@ -77,7 +77,7 @@ impl Linted {
                     slot.insert(item.raw());
                 }
                 Entry::Occupied(_) if twice.last() == Some(&item.key()) => {}
-                Entry::Occupied(slot) if says_the_same(slot.get(), item.raw()) => {
+                Entry::Occupied(slot) if says_the_same(slot.get(), item.raw(), most) => {
                     repeated.push(item.key());
                 }
                 Entry::Occupied(_) => twice.push(item.key()),
@@ -167,10 +167,10 @@ impl Linted {
         self.groups("text/shared-description", Tier::Info, "share one description", groups);
     }
 
-    fn shapes(&mut self, tools: &[&Tool]) {
+    fn shapes(&mut self, tools: &[&Tool], limits: &Limits) {
         let (mut optional, mut nested) = (Vec::new(), Vec::new());
         for tool in tools {
-            match shape(tool) {
+            match shape(tool, limits.schema_values) {
                 Shape::AllOptional => optional.push(tool.name.as_str()),
                 Shape::OneObject => nested.push(tool.name.as_str()),
                 Shape::Other => {}
@@ -189,7 +189,7 @@ impl Linted {
     fn headers(&mut self, tools: &[&Tool], limits: &Limits) {
         for tool in tools {
             let Some(schema) = &tool.input_schema else { continue };
-            if let Err(why) = headers::mirrored(schema, limits.json_depth) {
+            if let Err(why) = headers::mirrored(schema, limits) {
                 self.refuse("schema/header-annotation", ListKind::Tools, &tool.name, why);
             }
         }
@@ -197,8 +197,8 @@ impl Linted {
 }
 
 /// True when two definitions differ in spelling at most: white space, the order of members.
-fn says_the_same(one: &Raw, other: &Raw) -> bool {
-    let read = |raw: &Raw| raw.read::<serde_json::Value>().ok();
+fn says_the_same(one: &Raw, other: &Raw, most: usize) -> bool {
+    let read = |raw: &Raw| raw.tree(most).ok();
     // Reading is worth it for texts of like length only; it also keeps the whole linear.
     let (short, long) =
         (one.get().len().min(other.get().len()), one.get().len().max(other.get().len()));
@@ -218,8 +218,8 @@ enum Shape {
     Other,
 }
 
-/// Reads just the two members that matter, one level deep.
-fn shape(tool: &Tool) -> Shape {
+/// Reads just the two members that matter, one level deep; nothing of a schema too large to use.
+fn shape(tool: &Tool, most: usize) -> Shape {
     #[derive(Deserialize)]
     struct Root<'a> {
         #[serde(borrow, default)]
@@ -235,6 +235,9 @@ fn shape(tool: &Tool) -> Shape {
     let Some(schema) = tool.input_schema.as_ref().filter(|schema| schema.is_object()) else {
         return Shape::Other;
     };
+    if schema.holds_more(most) {
+        return Shape::Other;
+    }
     let Ok(root) = schema.view::<Root<'_>>() else { return Shape::Other };
     let one_object = root.properties.len() == 1
         && root.properties.values().all(|property| {

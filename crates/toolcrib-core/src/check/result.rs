@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     raw::{Raw, present},
-    rpc::message::members,
+    rpc::message::{each_member, members},
     sanitise,
 };
 
@@ -37,8 +37,14 @@ pub fn structured(result: &Raw) -> Option<Raw> {
 
 /// Every member of this name, for results that repeat one.
 fn all(result: &Raw, name: &'static str) -> impl Iterator<Item = Raw> {
-    let members = members(result).unwrap_or_default();
-    members.into_iter().filter(move |(own, _)| own == name).map(|(_, value)| value)
+    let mut found = Vec::new();
+    let read = each_member(result, |own, value| {
+        if own == name {
+            found.push(Raw::from(value));
+        }
+    });
+    // What came before a fault in the text does not count.
+    read.map_or_else(|_| Vec::new(), |()| found).into_iter()
 }
 
 /// The methods an `input_required` result asks for, sanitised.

@@ -194,7 +194,7 @@ impl Schema {
         if text.depth() > self.limits.json_depth {
             return Err(format!("it nests more than {} levels deep", self.limits.json_depth));
         }
-        let root = text.read::<Value>().map_err(|error| format!("it cannot be read: {error}"))?;
+        let root = text.tree(self.limits.schema_values).map_err(|error| error.to_string())?;
         let repaired = repair(&root, self.role, subject, text.get().len(), patterns);
         findings.extend(repaired.findings);
         let document = repaired
@@ -231,8 +231,8 @@ impl Schema {
             let expected = format!("at most {most} levels");
             return Err(ArgumentErrors::whole("nests too deep", expected, "", ""));
         }
-        let value: Value = given.read().map_err(|error| {
-            let problem = format!("cannot be read: {}", sanitise::line(&error.to_string(), 120));
+        let value = given.tree(self.limits.judged_values).map_err(|error| {
+            let problem = format!("cannot be judged: {}", sanitise::line(&error.to_string(), 120));
             ArgumentErrors::whole(problem, "", "", "")
         })?;
         match compiled {

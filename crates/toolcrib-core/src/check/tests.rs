@@ -380,6 +380,8 @@ fn schemas_beyond_the_bounds_are_not_used() {
     };
     insta::assert_snapshot!(unusable(&deep(65)), @"the whole cannot be judged: the tool's inputSchema is not used: it nests more than 64 levels deep");
     assert_eq!(unusable(&deep(100_000)), unusable(&deep(65)));
+    let long = Raw::of(&json!({ "enum": vec![0; 100_000] }));
+    insta::assert_snapshot!(unusable(&long), @"the whole cannot be judged: the tool's inputSchema is not used: it holds more than 100000 values");
     let mut bomb = json!({ "$defs": { "d29": {} }, "allOf": [{ "$ref": "#/$defs/d0" }] });
     for n in 0..29 {
         let next = json!({ "$ref": format!("#/$defs/d{}", n + 1) });

@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{raw::Raw, sanitise};
+use crate::{
+    raw::{Raw, elements},
+    sanitise,
+};
 
 /// The text is not JSON.
 pub const PARSE: i64 = -32700;
@@ -24,6 +27,9 @@ pub const HEADER_MISMATCH: i64 = -32020;
 pub const MISSING_CAPABILITY: i64 = -32021;
 /// The protocol version is not served; `data.supported` lists those that are.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// How many of the versions a server names are looked at.
+const VERSIONS: usize = 100;
 
 /// An error object as a server sent it, read leniently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,9 +77,11 @@ impl RpcError {
     pub fn supported_versions(&self) -> Option<Vec<String>> {
         #[derive(Deserialize)]
         struct Data {
-            supported: Vec<String>,
+            supported: Raw,
         }
-        self.data.as_ref()?.read::<Data>().ok().map(|data| data.supported)
+        let data = self.data.as_ref()?.read::<Data>().ok()?;
+        let (listed, _) = elements(data.supported.get(), VERSIONS).ok()?;
+        listed.into_iter().map(|version| serde_json::from_str(version.get()).ok()).collect()
     }
 }
 

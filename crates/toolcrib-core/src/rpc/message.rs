@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::error::RpcError;
 use crate::{
-    raw::{Raw, present},
+    raw::{Raw, elements, present},
     sanitise,
 };
 
@@ -90,14 +90,14 @@ impl Decoded {
         let text = text.trim();
         match text.as_bytes().first() {
             Some(b'{') => Message::read(text).map_or_else(|| Self::noise(text), Self::Message),
-            Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(text) {
-                Ok(members) => {
+            Some(b'[') => match elements(text, BATCHED) {
+                Ok((members, all)) => {
                     let messages: Vec<_> =
                         members.iter().filter_map(|member| Message::read(member.get())).collect();
                     if messages.is_empty() {
                         Self::noise(text)
                     } else {
-                        let odd = members.len() - messages.len();
+                        let odd = all - messages.len();
                         Self::Batch(messages, odd)
                     }
                 }
@@ -125,6 +125,9 @@ impl Decoded {
         Self::Noise(sanitise::line(text, 120))
     }
 }
+
+/// Most members of a batch that are looked at; no host asks for as much at once.
+const BATCHED: usize = 10_000;
 
 /// Most messages taken from one line.
 const SALVAGED: usize = 1_000;
@@ -295,25 +298,45 @@ fn push_members(out: &mut String, members: &[(Cow<'static, str>, Raw)]) {
 /// # Errors
 /// `raw` is not an object.
 pub fn members(raw: &Raw) -> Result<Vec<(String, Raw)>, serde_json::Error> {
-    struct Members;
-    impl<'de> serde::de::Visitor<'de> for Members {
-        type Value = Vec<(String, Raw)>;
+    let mut all = Vec::new();
+    each_member(raw, |name, value| all.push((name, value.into())))?;
+    Ok(all)
+}
+
+/// The first member of this name that is not null; the others are passed over, not held.
+pub fn member(raw: &Raw, name: &str) -> Option<Raw> {
+    let mut found = None;
+    let read = each_member(raw, |own, value| {
+        if found.is_none() && own == name && value.get() != "null" {
+            found = Some(value.into());
+        }
+    });
+    read.ok().and(found)
+}
+
+/// Shows the members of a JSON object one by one, in their order, duplicates included.
+///
+/// # Errors
+/// `raw` is not an object.
+pub fn each_member<'a>(
+    raw: &'a Raw,
+    take: impl FnMut(String, &'a RawValue),
+) -> Result<(), serde_json::Error> {
+    struct Members<F>(F);
+    impl<'de, F: FnMut(String, &'de RawValue)> serde::de::Visitor<'de> for Members<F> {
+        type Value = ();
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("an object")
         }
-        fn visit_map<A: serde::de::MapAccess<'de>>(
-            self,
-            mut map: A,
-        ) -> Result<Self::Value, A::Error> {
-            let mut out = Vec::new();
-            while let Some(entry) = map.next_entry()? {
-                out.push(entry);
+        fn visit_map<A: serde::de::MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+            while let Some((name, value)) = map.next_entry()? {
+                (self.0)(name, value);
             }
-            Ok(out)
+            Ok(())
         }
     }
     let mut deserializer = serde_json::Deserializer::from_str(raw.get());
-    serde::Deserializer::deserialize_map(&mut deserializer, Members)
+    serde::Deserializer::deserialize_map(&mut deserializer, Members(take))
 }
 
 /// Writes a request.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolcrib_core::{
     code::Code,
+    limits::Limits,
     raw::Raw,
     rpc::{Params, message::members},
     surface::ListKind,
@@ -115,7 +116,7 @@ fn with_pairs(engine: &Engine, args: &Call, given: Option<Raw>) -> Result<Option
     let tool = named.and_then(|named| snapshot.part(&named.server)?.tool(&named.item));
     let schema: Value = tool
         .and_then(|tool| tool.input_schema.as_ref())
-        .and_then(|schema| schema.read().ok())
+        .and_then(|schema| schema.tree(Limits::default().schema_values).ok())
         .unwrap_or(Value::Null);
     merged(given, &args.arg, |name, text| typed(&schema["properties"][name], text)).map(Some)
 }

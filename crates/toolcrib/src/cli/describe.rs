@@ -6,6 +6,7 @@ use toolcrib_core::{
     catalog::Named,
     code::Code,
     finding::Finding,
+    limits::Limits,
     raw::Raw,
     sanitise,
     surface::{ListKind, Tool},
@@ -141,7 +142,7 @@ fn text(out: &mut Out, found: &Described<'_>) -> std::io::Result<()> {
     if let Some(tool) = found.named.and_then(|named| found.part.tool(&named.item)) {
         hints(out, tool)?;
     }
-    let item: Value = found.item.read().unwrap_or(Value::Null);
+    let item = found.item.tree(Limits::default().judged_values).unwrap_or(Value::Null);
     if let Some(title) = item["title"].as_str() {
         out.line(format!("title: {}", sanitise::line(title, 200)))?;
     }

@@ -7,10 +7,13 @@ use toolcrib_core::{raw::Raw, sanitise};
 
 use super::out::Out;
 
+/// Most values a result may hold to be shown block by block; a larger one is shown as it came.
+const SHOWN: usize = 1_000_000;
+
 /// Writes a tool's result: its text, a line for each other block, and the structured content when
 /// there is no text.
 pub(crate) fn tool_result(out: &mut Out, result: &Raw) -> io::Result<()> {
-    let Ok(value) = result.read::<Value>() else { return out.line(sanitise::block(result.get())) };
+    let Ok(value) = result.tree(SHOWN) else { return out.line(sanitise::block(result.get())) };
     let mut shown = false;
     for block in value["content"].as_array().into_iter().flatten() {
         out.line(content_block(block))?;
@@ -25,7 +28,7 @@ pub(crate) fn tool_result(out: &mut Out, result: &Raw) -> io::Result<()> {
 
 /// Writes the contents of a resource.
 pub(crate) fn resource(out: &mut Out, result: &Raw) -> io::Result<()> {
-    let Ok(value) = result.read::<Value>() else { return out.line(sanitise::block(result.get())) };
+    let Ok(value) = result.tree(SHOWN) else { return out.line(sanitise::block(result.get())) };
     let Some(contents) = value["contents"].as_array() else { return out.line(pretty(&value)) };
     for content in contents {
         out.line(resource_content(content))?;
@@ -35,7 +38,7 @@ pub(crate) fn resource(out: &mut Out, result: &Raw) -> io::Result<()> {
 
 /// Writes the messages of a prompt.
 pub(crate) fn prompt(out: &mut Out, result: &Raw) -> io::Result<()> {
-    let Ok(value) = result.read::<Value>() else { return out.line(sanitise::block(result.get())) };
+    let Ok(value) = result.tree(SHOWN) else { return out.line(sanitise::block(result.get())) };
     let Some(messages) = value["messages"].as_array() else { return out.line(pretty(&value)) };
     for message in messages {
         let role = sanitise::line(message["role"].as_str().unwrap_or("?"), 40);

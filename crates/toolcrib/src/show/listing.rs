@@ -4,6 +4,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 use toolcrib_core::{
     finding::{Finding, Tier},
+    limits::Limits,
     sanitise,
     surface::{Prompt, Tool},
 };
@@ -21,7 +22,7 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
         table.add_row(row);
     }
     for column in table.column_iter_mut() {
-        column.set_padding((0, 1));
+        column.set_padding((0, 2));
     }
     // Cells are padded; lines should not end in blanks.
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
@@ -36,7 +37,8 @@ pub(crate) fn first_line(description: Option<&str>) -> String {
 
 /// A tool's arguments: `a, b, [c]`, optional ones in brackets.
 pub(crate) fn arguments(tool: &Tool) -> String {
-    let schema: Option<Value> = tool.input_schema.as_ref().and_then(|raw| raw.read().ok());
+    let schema: Option<Value> =
+        tool.input_schema.as_ref().and_then(|raw| raw.tree(Limits::default().schema_values).ok());
     let Some(schema) = schema else { return String::new() };
     let required: Vec<&str> = schema["required"]
         .as_array()
