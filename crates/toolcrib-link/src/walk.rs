@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use toolcrib_core::{
     finding::{Finding, Tier},
-    raw::{Raw, present},
+    raw::{Raw, elements, present},
     rpc::{Params, error},
     sanitise,
     surface::{CacheScope, Capabilities, Item, ListKind, ListState, Listing},
@@ -92,6 +92,8 @@ struct Walk<'a, T> {
     seen: HashMap<u64, u64>,
     hasher: RandomState,
     bytes: usize,
+    /// Items met, those that could not be read included.
+    entries: usize,
     pages: usize,
     empty_in_a_row: usize,
     ttl: Option<Duration>,
@@ -136,6 +138,7 @@ impl<'a, T: Item> Walk<'a, T> {
             seen: HashMap::new(),
             hasher: RandomState::new(),
             bytes: 0,
+            entries: 0,
             pages: 0,
             empty_in_a_row: 0,
             ttl: None,
@@ -202,8 +205,9 @@ impl<'a, T: Item> Walk<'a, T> {
             ListKind::ResourceTemplates => page.resource_templates,
             ListKind::Prompts => page.prompts,
         };
-        let items = match array.map(|array| serde_json::from_str::<Vec<&RawValue>>(array.get())) {
-            Some(Ok(items)) => items,
+        let most = self.session.limits().list_items;
+        let (items, count) = match array.map(|array| elements(array.get(), most)) {
+            Some(Ok(read)) => read,
             Some(Err(error)) => {
                 let why = format!("`{}` is no array: {error}", T::KIND.member());
                 return Next::End(self.partial(why));
@@ -211,59 +215,73 @@ impl<'a, T: Item> Walk<'a, T> {
             None => {
                 let message = format!("page {} has no `{}`", self.pages, T::KIND.member());
                 self.note("list/no-items", message);
-                Vec::new()
+                (Vec::new(), 0)
             }
         };
-        let (count, new) = match self.take_items(&items) {
-            Ok(counts) => counts,
-            Err(state) => return Next::End(state),
-        };
-        self.next(page.next_cursor, count, new)
+        match self.take_items(&items) {
+            Ok(_) if count > items.len() => Next::End(self.full()),
+            Ok(new) => self.next(page.next_cursor, count, new),
+            Err(state) => Next::End(state),
+        }
     }
 
-    /// Takes the items of a page that have not come before; says how many there were and how many
-    /// were new. A page without anything new leaves nothing behind.
-    fn take_items(&mut self, items: &[&RawValue]) -> Result<(usize, usize), ListState> {
+    /// Takes the items of a page that have not come before; says how many of them were new. A page
+    /// without anything new leaves nothing behind. An item that cannot be read counts like any.
+    fn take_items(&mut self, items: &[&RawValue]) -> Result<usize, ListState> {
         let limits = self.session.limits();
-        let mut taken = Vec::with_capacity(items.len());
+        let room = limits.list_items.saturating_sub(self.entries);
+        let mut entries = 0;
+        let mut taken = Vec::with_capacity(items.len().min(room));
         let mut findings = Vec::new();
         // Keys of this page, kept apart until it is clear that the page brings anything new.
-        let mut here: HashMap<u64, u64> = HashMap::with_capacity(items.len());
+        let mut here: HashMap<u64, u64> = HashMap::with_capacity(items.len().min(room));
         for item in items {
             let raw_hash = self.hasher.hash_one(item.get());
             let raw = Raw::from(*item);
             let before = findings.len();
             let read = T::read(raw, &mut findings);
             let key = read.as_ref().map_or(raw_hash, |item| self.hasher.hash_one(item.key()));
-            match self.seen.get(&key).or_else(|| here.get(&key)) {
-                None => {
-                    here.insert(key, raw_hash);
-                    taken.extend(read);
-                }
+            let known = self.seen.get(&key).or_else(|| here.get(&key));
+            if known == Some(&raw_hash) {
                 // The same item again, as overlapping pages bring it.
-                Some(known) if *known == raw_hash => findings.truncate(before),
-                // Another definition under the same key: kept, for the checks to see.
-                Some(_) => taken.extend(read),
+                findings.truncate(before);
+                continue;
             }
+            entries += 1;
+            if entries > room {
+                findings.truncate(before);
+                break;
+            }
+            if known.is_none() {
+                here.insert(key, raw_hash);
+            }
+            // Another definition under a known key is kept, too, for the checks to see.
+            taken.extend(read);
         }
         let new = here.len();
-        if new == 0 {
-            return Ok((items.len(), 0));
+        if new == 0 && entries <= room {
+            return Ok(0);
         }
+        self.entries += entries;
         self.seen.extend(here);
         for item in taken {
             self.bytes += item.raw().get().len();
-            if self.items.len() >= limits.list_items || self.bytes > limits.list_bytes {
-                let why = format!(
-                    "stopped at the limit of {} items and {} bytes",
-                    limits.list_items, limits.list_bytes
-                );
-                return Err(self.partial(why));
+            if self.bytes > limits.list_bytes {
+                return Err(self.full());
             }
             self.items.push(item);
         }
         self.findings.extend(findings);
-        Ok((items.len(), new))
+        if entries > room { Err(self.full()) } else { Ok(new) }
+    }
+
+    fn full(&mut self) -> ListState {
+        let limits = self.session.limits();
+        let why = format!(
+            "stopped at the limit of {} items and {} bytes",
+            limits.list_items, limits.list_bytes
+        );
+        self.partial(why)
     }
 
     fn next(&mut self, cursor: Option<&RawValue>, count: usize, new: usize) -> Next {
@@ -298,6 +316,11 @@ impl<'a, T: Item> Walk<'a, T> {
             let why = format!("stopped after {} ms, at page {}", limits.list_ms, self.pages);
             return Next::End(self.partial(why));
         }
+        // A cursor is held and sent back; one as large as a list costs as much.
+        self.bytes += cursor.get().len();
+        if self.bytes > limits.list_bytes {
+            return Next::End(self.full());
+        }
         self.cursor = Some(cursor.into());
         Next::Page
     }
@@ -329,6 +352,7 @@ impl<'a, T: Item> Walk<'a, T> {
         self.items.clear();
         self.seen.clear();
         self.bytes = 0;
+        self.entries = 0;
         self.empty_in_a_row = 0;
     }
 

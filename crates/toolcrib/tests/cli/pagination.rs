@@ -137,6 +137,17 @@ fn row_05_endless_small_pages_stop_at_a_limit() {
     assert!((100..=1_000).contains(&count), "{count}");
 }
 
+/// What cannot be read counts as much as what can.
+#[test]
+fn row_05_a_page_of_rubbish_stops_at_a_limit() {
+    let fake = Fake::scripted(&json!({"era": "modern", "tools": vec![0; 60_000]}));
+    let run = inspect_fake(&fake, &[]).run;
+    let json = parsed(&run);
+    assert_eq!((run.code, &json["complete"]["tools"]), (Some(0), &json!(false)));
+    assert!(run.stdout.contains("limit of 50000 items"), "{:.500}", run.stdout);
+    assert!(json["findings"].as_array().map_or(0, Vec::len) <= 1_001);
+}
+
 /// A page of 100 MB is refused by its size.
 #[test]
 fn row_05_a_huge_page_is_refused() {
