@@ -179,10 +179,11 @@ fn row_07_escapes_do_not_reach_the_terminal() {
         &["logs", "s"],
         &["call", "s.plai"],
     ] {
-        let run = crib.run(args);
-        let text = format!("{}{}", run.stdout, run.stderr);
-        let bad: Vec<char> = text.chars().filter(|c| is_unsafe(*c)).collect();
-        assert!(bad.is_empty(), "{args:?}: {bad:?} in {text:?}");
+        for run in [crib.run(args), crib.run(&[&["--json"], args].concat())] {
+            let text = format!("{}{}", run.stdout, run.stderr);
+            let bad: Vec<char> = text.chars().filter(|c| is_unsafe(*c)).collect();
+            assert!(bad.is_empty(), "{args:?}: {bad:?} in {text:?}");
+        }
     }
 }
 
