@@ -61,7 +61,12 @@ impl Peer {
         Self::of(node(), [bin().join(name)])
     }
 
-    fn of(program: PathBuf, args: [PathBuf; 1]) -> Self {
+    /// A server that this repository builds itself.
+    pub fn built(program: &Path) -> Self {
+        Self::of(program.to_owned(), [])
+    }
+
+    fn of<const N: usize>(program: PathBuf, args: [PathBuf; N]) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let args = args.iter().map(|arg| text(arg)).collect();
         Self {

@@ -1,31 +1,21 @@
 //! The client scenarios of the protocol's conformance harness, played against the example
 //! `conformance_client`. The harness judges what it sees on the wire; it has to find nothing.
 
-use std::{env, path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use tokio::{process::Command, time::timeout};
 use toolcrib_testkit::peers;
 
-/// The example, as built beside this test.
-fn client() -> PathBuf {
-    let test = env::current_exe().unwrap();
-    let folder = test.ancestors().nth(2).expect("tests stand in <target>/<profile>/deps");
-    let client = folder.join("examples/conformance_client");
-    assert!(
-        client.is_file(),
-        "{} is missing; build it: cargo build -p toolcrib-engine --examples",
-        client.display()
-    );
-    client
-}
+use crate::house::example;
 
 async fn check(version: &str, scenario: &str) {
     let folder = tempfile::tempdir().unwrap();
+    let client = example("conformance_client");
     let mut harness = Command::new(peers::node());
     harness
         .arg(peers::bin().join("conformance"))
         .args(["client", "--scenario", scenario, "--spec-version", version])
-        .args(["--timeout", "30000", "--command", &format!("\"{}\"", client().display())])
+        .args(["--timeout", "30000", "--command", &format!("\"{}\"", client.display())])
         .arg("--output-dir")
         .arg(folder.path())
         .kill_on_drop(true);

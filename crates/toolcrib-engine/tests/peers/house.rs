@@ -2,6 +2,7 @@
 //! directions, and the processes it started.
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -31,6 +32,19 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Marks the processes of one test.
 const MARK: &str = "TOOLCRIB_TEST_MARK";
+
+/// An example of this crate, as built beside this test.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.ancestors().nth(2).expect("tests stand in <target>/<profile>/deps");
+    let example = folder.join("examples").join(name);
+    assert!(
+        example.is_file(),
+        "{} is missing; build it: cargo build -p toolcrib-engine --examples",
+        example.display()
+    );
+    example
+}
 
 /// How to reach a peer, and by what its processes are known.
 pub(crate) struct Reached {

@@ -9,7 +9,7 @@ use toolcrib_core::{raw::Raw, surface::ListState, target::Target, version::Era};
 use toolcrib_engine::{CallError, CallOptions, Options};
 use toolcrib_testkit::peers::Peer;
 
-use crate::house::{Reached, Watched, http, stdio, text};
+use crate::house::{Reached, Watched, example, http, stdio, text};
 
 /// Something asked of a peer, with a part of what it answers.
 struct Asked {
@@ -130,10 +130,16 @@ fn answers(asked: &Asked, answer: &str) {
 fn shows(peer: &Watched, counts: [usize; 4]) {
     let part = peer.part();
     let surface = part.surface.as_ref().expect("a ready server has one");
-    for (kind, state) in surface.states() {
+    let pages = [
+        surface.tools.pages,
+        surface.resources.pages,
+        surface.templates.pages,
+        surface.prompts.pages,
+    ];
+    for ((kind, state), pages) in surface.states().into_iter().zip(pages) {
         let complete = matches!(state, ListState::Complete | ListState::NotOffered);
         assert!(complete, "{kind:?}: {state:?}");
-        assert!(peer.wire.sent(kind.method()) <= 1, "{kind:?} was listed again");
+        assert_eq!(peer.wire.sent(kind.method()), pages, "{kind:?} was asked for in vain");
     }
     let shown = [
         surface.tools.items.len(),
@@ -320,6 +326,25 @@ async fn peer_memory() {
         grow: None,
     };
     check(&stdio(peer), &expected).await;
+}
+
+/// The Rust SDK, of either era on one connection; the newer is spoken.
+#[tokio::test]
+async fn peer_rmcp_over_stdio() {
+    let expected = Expected {
+        era: Era::Modern,
+        version: "2026-07-28",
+        counts: [2, 0, 0, 0],
+        call: asked("multiply", json!({"a": 2, "b": 21}), "42"),
+        misfit: asked("multiply", json!({"a": 2, "b": "x"}), "b"),
+        reads: Vec::new(),
+        prompt: None,
+        progress: None,
+        slow: None,
+        abandoned: None,
+        grow: None,
+    };
+    check(&stdio(Peer::built(&example("rmcp_peer"))), &expected).await;
 }
 
 /// What a server itself refuses is its answer, told apart from a failure.
