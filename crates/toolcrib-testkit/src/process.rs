@@ -107,9 +107,18 @@ mod tests {
             .env("TOOLCRIB_FOUND_BY", &value)
             .spawn()
             .unwrap();
-        assert_eq!(with_variable("TOOLCRIB_FOUND_BY", &value), [child.id()]);
+        // A new program's environment is there a moment after its start.
+        let end = Instant::now() + Duration::from_secs(10);
+        let found = loop {
+            let found = with_variable("TOOLCRIB_FOUND_BY", &value);
+            if !found.is_empty() || Instant::now() >= end {
+                break found;
+            }
+        };
+        let expected = [child.id()];
         child.kill().unwrap();
         child.wait().unwrap();
+        assert_eq!(found, expected);
         assert!(with_variable("TOOLCRIB_FOUND_BY", &value).is_empty());
     }
 
