@@ -9,6 +9,7 @@ mod external;
 mod pattern;
 mod repair;
 mod bounds;
+mod plain;
 pub mod headers;
 pub mod lint;
 mod describe;

@@ -16,6 +16,7 @@ use super::{
     explain::explain,
     external::{NeverFetched, REFUSED, refuse},
     pattern::{Patterns, options},
+    plain,
     repair::{Role, repair},
     result,
 };
@@ -165,6 +166,10 @@ impl Schema {
             let message = format!("its {} {what}; any object is taken", role.member());
             findings.push(odd(Tier::Soft, "schema/repaired", message));
             schema.text = None;
+            return schema;
+        }
+        let is_plain = |text: &Raw| plain::is_plain(text, role == Role::Input);
+        if schema.text.as_ref().is_some_and(is_plain) {
             return schema;
         }
         if let Err(why) = schema.read(subject, patterns, findings) {
