@@ -85,6 +85,12 @@ impl Raw {
         holds_more(self.get(), most)
     }
 
+    /// How many members its objects have in all, repeated ones counted each time. A tree keeps the
+    /// last of each name, so one with fewer members was made of a text that repeats some.
+    pub fn members_written(&self) -> usize {
+        outside_strings(self.get()).filter(|byte| *byte == b':').count()
+    }
+
     /// True when the value is a JSON object.
     pub fn is_object(&self) -> bool {
         self.get().starts_with('{')
@@ -146,21 +152,22 @@ fn holds_more(text: &str, most: usize) -> bool {
     if text.len() / 2 < most {
         return false;
     }
-    let mut values = 1_usize;
+    let starts = outside_strings(text).filter(|byte| matches!(byte, b',' | b'{' | b'['));
+    starts.take(most).count() == most
+}
+
+/// The bytes of JSON text that stand in no string.
+fn outside_strings(text: &str) -> impl Iterator<Item = u8> {
     let (mut in_string, mut escaped) = (false, false);
-    for byte in text.bytes() {
+    text.bytes().filter(move |byte| {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_string => escaped = true,
             b'"' => in_string = !in_string,
-            b',' | b'{' | b'[' if !in_string => values += 1,
-            _ => {}
+            _ => return !in_string,
         }
-        if values > most {
-            return true;
-        }
-    }
-    false
+        false
+    })
 }
 
 /// The first `most` elements of a JSON array, and how many there are in all.
@@ -202,14 +209,8 @@ pub fn elements(text: &str, most: usize) -> Result<(Vec<&RawValue>, usize), serd
 /// How deep JSON text nests; text that is not JSON gives some number, never a panic.
 pub fn depth(text: &str) -> usize {
     let (mut now, mut deepest) = (0_usize, 0);
-    let mut in_string = false;
-    let mut escaped = false;
-    for byte in text.bytes() {
+    for byte in outside_strings(text) {
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
             b'{' | b'[' => {
                 now += 1;
                 deepest = deepest.max(now);
@@ -257,6 +258,15 @@ mod tests {
         check(r#"{"a":[],"b":{"c":",,,,[[["}}"#, 5, true);
         check(r#"{"a":[],"b":{"c":",,,,[[["}}"#, 3, false);
         check(r#"["\",,,,,,,"]"#, 2, true);
+    }
+
+    #[test]
+    fn every_member_is_counted() {
+        let check = |text: &str, expect: usize| {
+            assert_eq!(Raw::parse(text).unwrap().members_written(), expect, "{text}");
+        };
+        check("7", 0);
+        check(r#"{"a":{"b":":"},"a":[{"\":\"c":1}]}"#, 4);
     }
 
     #[test]

@@ -240,6 +240,11 @@ impl Schema {
             let problem = format!("cannot be judged: {}", sanitise::line(&error.to_string(), 120));
             ArgumentErrors::whole(problem, "", "", "")
         })?;
+        if members(&value) < given.members_written() {
+            // Whoever reads the text next may keep another one than we judged.
+            let expected = "each member once";
+            return Err(ArgumentErrors::whole("gives a member twice", expected, "", ""));
+        }
         match compiled {
             Some(compiled) => compiled.judge(&value),
             None => Ok(()),
@@ -266,6 +271,15 @@ impl Compiled {
 fn nests_deeper(value: &Raw, most: usize) -> bool {
     let opening = value.get().bytes().filter(|byte| matches!(byte, b'{' | b'[')).count();
     opening > most && value.depth() > most
+}
+
+/// How many members the objects in a value have.
+fn members(value: &Value) -> usize {
+    match value {
+        Value::Array(list) => list.iter().map(members).sum(),
+        Value::Object(all) => all.len() + all.values().map(members).sum::<usize>(),
+        _ => 0,
+    }
 }
 
 /// How many values a value holds, itself included.

@@ -281,6 +281,17 @@ fn absent_arguments_are_an_empty_object_and_nothing_else_is() {
     insta::assert_snapshot!(fault(&whoami, &json!([])), @"the whole is no object: expected an object, got []");
 }
 
+/// The last one is judged; a server may take the first.
+#[test]
+fn a_repeated_member_is_refused() {
+    let check = input(&json!({ "properties": { "a": { "type": "string" } } }));
+    let judge = |text: &str| check.arguments(Some(&Raw::parse(text).unwrap())).is_ok();
+    assert!(judge(r#"{"a":"x","b":{"a":1,":":2}}"#));
+    for text in [r#"{"a":1,"a":"x"}"#, r#"{"a":"x","\u0061":"y"}"#, r#"{"b":[{"c":1,"c":1}]}"#] {
+        assert!(!judge(text), "{text}");
+    }
+}
+
 #[test]
 fn wrongly_typed_keywords_are_dropped() {
     let check = input(&json!({
