@@ -96,7 +96,7 @@ fn look_around_works_and_backtracking_is_bounded() {
 #[test]
 fn recursive_schemas_judge_every_level() {
     let check = input(&json!({
-        "type": "object", "properties": { "root": { "$ref": "#/$defs/node" } }, "required": ["root"],
+        "type": "object", "properties": { "top": { "$ref": "#/$defs/node" } }, "required": ["top"],
         "$defs": { "node": {
             "type": "object", "required": ["v"],
             "properties": {
@@ -106,9 +106,9 @@ fn recursive_schemas_judge_every_level() {
         } },
     }));
     assert_eq!(findings(&check), [""; 0]);
-    let tree = |leaf: Value| json!({ "root": { "v": 1, "kids": [{ "v": 2, "kids": [{ "v": 3 }, { "v": leaf }] }] } });
+    let tree = |leaf: Value| json!({ "top": { "v": 1, "kids": [{ "v": 2, "kids": [{ "v": 3 }, { "v": leaf }] }] } });
     assert!(fits(&check, &tree(json!(4))));
-    insta::assert_snapshot!(fault(&check, &tree(json!("4"))), @r#"/root/kids/0/kids/1/v has the wrong type: expected integer, got "4"; send it without quotes"#);
+    insta::assert_snapshot!(fault(&check, &tree(json!("4"))), @r#"/top/kids/0/kids/1/v has the wrong type: expected integer, got "4"; send it without quotes"#);
 }
 
 #[test]

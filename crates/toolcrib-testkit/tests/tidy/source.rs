@@ -30,13 +30,24 @@ impl File {
         blank(&self.text, Keep::Code).into_iter().collect()
     }
 
+    /// A test module in a file of its own: `tests.rs`, `edit_tests.rs`.
+    fn is_test_module(&self) -> bool {
+        self.name() == "tests.rs" || self.name().ends_with("_tests.rs")
+    }
+
     /// Code alone, without test modules.
     pub(crate) fn product_code(&self) -> String {
+        if self.is_test_module() {
+            return String::new();
+        }
         without_tests(&self.text, Keep::Code)
     }
 
     /// Code with its literals, without comments and test modules.
     pub(crate) fn product_text(&self) -> String {
+        if self.is_test_module() {
+            return String::new();
+        }
         without_tests(&self.text, Keep::CodeAndLiterals)
     }
 }
