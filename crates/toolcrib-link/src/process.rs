@@ -188,6 +188,8 @@ pub(crate) struct Process {
     tree: Arc<Tree>,
     order: watch::Sender<Order>,
     life: watch::Sender<Life>,
+    /// True once, on the way out, what left the child's group was looked for.
+    noted: watch::Sender<bool>,
 }
 
 /// Our ends of a child's standard streams.
@@ -220,6 +222,7 @@ impl Process {
             tree: Arc::new(Tree::new(leader)),
             order: watch::Sender::new(Order::Run),
             life: watch::Sender::new(Life::Running),
+            noted: watch::Sender::new(false),
         };
         tokio::spawn(keep(process.clone(), child, ends));
         Ok((process, Streams { stdin, stdout, stderr }))
@@ -253,6 +256,16 @@ impl Process {
         match &*self.life.borrow() {
             Life::Running => None,
             Life::Ended(words) | Life::Gone(words) => Some(words.clone()),
+        }
+    }
+
+    /// Waits, once a stop is ordered, until closing standard input loses nobody: a child that ends
+    /// at once would take along what tells who its children outside its group are.
+    pub(crate) async fn wait_noted(&self) {
+        let mut noted = self.noted.subscribe();
+        tokio::select! {
+            _ = noted.wait_for(|noted| *noted) => {}
+            () = self.wait_ended() => {}
         }
     }
 
@@ -408,6 +421,7 @@ async fn until_ended(process: &Process, ends: &mut unix::Signal) -> String {
     // Whoever holds standard input closes it on the same order, so the first step needs no signal.
     for (signal, wait) in [(None, EOF_WAIT), (Some(Signal::TERM), TERM_WAIT)] {
         process.signal(signal).await;
+        process.noted.send_replace(true);
         tokio::select! {
             words = ended(process, ends) => return words,
             () = process.wait_order(Order::Kill) => break,

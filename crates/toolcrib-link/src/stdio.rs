@@ -151,6 +151,7 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>, process
     lines.close();
     if process.ordered() == Order::Stop {
         let _ = timeout(FLUSH_WAIT, pump(&mut stdin, &mut lines, &mut current)).await;
+        process.wait_noted().await;
     }
 }
 
