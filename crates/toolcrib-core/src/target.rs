@@ -202,11 +202,7 @@ impl Target {
         Ok(match self {
             Self::Command(command) => Self::Command(Command {
                 program: text(&command.program, "command")?,
-                args: command
-                    .args
-                    .iter()
-                    .map(|arg| text(arg, "args"))
-                    .collect::<Result<_, _>>()?,
+                args: command.args.iter().map(|arg| text(arg, "args")).collect::<Result<_, _>>()?,
                 env: secrets(&command.env, "env")?,
                 cwd: path(&command.cwd, "cwd")?,
             }),
@@ -267,10 +263,7 @@ fn expand(
             (Some(value), _) => out.push_str(&value),
             (None, Some(default)) => out.push_str(default),
             (None, None) => {
-                return Err(ExpandError::Unset {
-                    name: name.to_owned(),
-                    place: place.to_owned(),
-                });
+                return Err(ExpandError::Unset { name: name.to_owned(), place: place.to_owned() });
             }
         }
         rest = &body[end + 1..];
@@ -326,7 +319,10 @@ mod tests {
 
     #[test]
     fn filters_match_by_name_or_wildcard() {
-        let filter = ToolFilter { include: vec!["read_*".into(), "x".into()], exclude: vec!["*_all".into()] };
+        let filter = ToolFilter {
+            include: vec!["read_*".into(), "x".into()],
+            exclude: vec!["*_all".into()],
+        };
         let check = |name: &str, expect: bool| assert_eq!(filter.allows(name), expect, "{name}");
         check("read_file", true);
         check("read_all", false);

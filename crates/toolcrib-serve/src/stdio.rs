@@ -85,7 +85,7 @@ pub async fn serve_stdio(
     };
     stopper.stop();
     let drained = async {
-        while pipe.running.join_next().await.is_some() {}
+        pipe.drain().await;
         drop(pipe);
         flatten((&mut writing).await)
     };
@@ -161,6 +161,23 @@ impl Pipe {
         }
     }
 
+    /// Lets running requests end; what they change is still told.
+    async fn drain(&mut self) {
+        loop {
+            let ended = tokio::select! {
+                biased;
+                Some(note) = next_note(&mut self.changes, self.session.as_ref(), &self.service) => {
+                    self.send(note).await;
+                    continue;
+                }
+                ended = self.running.join_next() => ended,
+            };
+            if ended.is_none() {
+                return;
+            }
+        }
+    }
+
     async fn take(&mut self, text: &str) {
         match Decoded::read(text) {
             Decoded::Message(message) => self.take_message(message).await,
@@ -184,7 +201,7 @@ impl Pipe {
         match message {
             Message::Request { id, method, params } => self.take_request(id, method, params).await,
             Message::Notification { method, params } => {
-                self.take_notification(&method, params.as_ref())
+                self.take_notification(&method, params.as_ref());
             }
             // No request is ever sent, so there is nothing this could answer.
             Message::Response { .. } => {}

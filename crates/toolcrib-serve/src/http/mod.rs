@@ -3,10 +3,10 @@
 //! Modern requests are stateless POSTs; legacy ones belong to a session, which also has a standing
 //! GET stream. The old HTTP+SSE transport is not served.
 
-mod guard;
 mod mirror;
 mod sessions;
 mod reply;
+mod guard;
 mod modern;
 mod legacy;
 mod post;

@@ -82,7 +82,7 @@ impl Setup {
         if let Some(problem) = self.broken(name) {
             let message = format!("the entry of server {name} cannot be used: {problem}");
             let failure = Failure::config(message);
-            return Err(problem.hint.iter().fold(failure, |failure, hint| failure.hint(hint)));
+            return Err(problem.hint.iter().fold(failure, Failure::hint));
         }
         let names: Vec<_> =
             self.loaded.servers.iter().map(|(config, _)| config.name.as_str()).collect();
