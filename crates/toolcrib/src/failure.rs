@@ -79,6 +79,10 @@ impl From<CallError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            // Whoever read the output has seen enough: `toolcrib list | head` is no failure.
+            return Self::new(Code::Ok, "nobody reads the output any more");
+        }
         Self::new(Code::Internal, format!("cannot write the output: {error}"))
     }
 }

@@ -18,6 +18,7 @@ mod demo;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use toolcrib_core::code::Code;
 
 use crate::{
     failure::{Failure, Outcome},
@@ -40,6 +41,7 @@ pub(crate) fn run() -> ExitCode {
     let outcome = runtime().and_then(|runtime| runtime.block_on(dispatch(cli)));
     let code = match outcome {
         Ok(code) => code,
+        Err(failure) if failure.code == Code::Ok => Code::Ok,
         Err(failure) => {
             if json {
                 // Nobody reads it any more when this fails.
@@ -55,7 +57,7 @@ pub(crate) fn run() -> ExitCode {
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        Failure::new(toolcrib_core::code::Code::Internal, format!("cannot start: {error}"))
+        Failure::new(Code::Internal, format!("cannot start: {error}"))
     })
 }
 
