@@ -6,7 +6,8 @@
 use std::{
     collections::HashMap,
     fmt::Write as _,
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -24,6 +25,10 @@ use toolcrib_core::{
 const FADES_AFTER: Duration = Duration::from_secs(86_400);
 /// Most targets remembered; the oldest go first.
 const MOST: usize = 1_000;
+/// How much of a server's version is remembered, in characters.
+const VERSION_CHARS: usize = 200;
+/// Longest file that is read: no memory of [`MOST`] targets is longer.
+const MAX_BYTES: u64 = 4 << 20;
 
 /// Remembered eras, kept in a file when a path is given.
 #[derive(Debug, Default)]
@@ -60,6 +65,7 @@ impl Memory {
     pub fn learn(&self, config: &ServerConfig, negotiated: &Negotiated, now: SystemTime) {
         let key = key(config);
         let version = negotiated.server_label().map(|(_, version)| version).unwrap_or_default();
+        let version = version.chars().take(VERSION_CHARS).collect::<String>();
         let mut eras = self.eras.lock().unwrap_or_else(PoisonError::into_inner);
         let known = eras.get(&key);
         let changed = known.is_some_and(|known| known.version != version);
@@ -105,8 +111,16 @@ fn seconds(time: SystemTime) -> u64 {
 }
 
 fn read(path: &Path) -> HashMap<String, Remembered> {
-    let Ok(text) = fs::read(path) else { return HashMap::new() };
-    serde_json::from_slice(&text).unwrap_or_default()
+    let bytes = || {
+        // Opening anything else may wait for ever, and reading it may never end.
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        let mut bytes = Vec::new();
+        fs::File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    bytes().ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 /// Writes beside the file and renames, so that a reader never sees half of it.

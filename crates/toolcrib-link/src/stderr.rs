@@ -193,6 +193,10 @@ impl LogFile {
 
 /// Readable by its owner only: servers print secrets.
 async fn append_to(path: &Path) -> io::Result<File> {
+    // Opening a pipe waits for somebody to read it, for ever and beyond any timeout.
+    if fs::metadata(path).await.is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other("it is no regular file"));
+    }
     OpenOptions::new().create(true).append(true).mode(0o600).open(path).await
 }
 

@@ -15,7 +15,7 @@ mod logs;
 mod edit;
 mod demo;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use clap::Parser as _;
 use toolcrib_core::code::Code;
@@ -38,15 +38,17 @@ pub(crate) fn run() -> ExitCode {
     };
     let json = cli.global.json;
     start_log(&cli);
-    let outcome = runtime().and_then(|runtime| runtime.block_on(dispatch(cli)));
+    let outcome = runtime().and_then(|runtime| {
+        let outcome = runtime.block_on(dispatch(cli));
+        // A file system that does not answer must not hold us.
+        runtime.shutdown_timeout(LAST_WAIT);
+        outcome
+    });
     let code = match outcome {
         Ok(code) => code,
         Err(failure) if failure.code == Code::Ok => Code::Ok,
         Err(failure) => {
-            if json {
-                // Nobody reads it any more when this fails.
-                let _ = json::print_failure(&mut Out::new(), &failure);
-            } else {
+            if !json || json::print_failure(&mut Out::new(), &failure).is_err() {
                 Talk::fail(&failure);
             }
             failure.code
@@ -54,6 +56,9 @@ pub(crate) fn run() -> ExitCode {
     };
     ExitCode::from(code.exit_code())
 }
+
+/// How long what still runs when the work is done may take to end.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
