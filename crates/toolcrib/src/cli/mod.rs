@@ -61,9 +61,10 @@ pub(crate) fn run() -> ExitCode {
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        Failure::new(Code::Internal, format!("cannot start: {error}"))
-    })
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Code::Internal, format!("cannot start: {error}")))
 }
 
 /// Logs go to stderr: warnings by default, more with `-v`, or as `TOOLCRIB_LOG` says.
