@@ -16,4 +16,5 @@ mod auth;
 mod process;
 mod config;
 mod hostile;
+mod demo;
 mod peer_session;

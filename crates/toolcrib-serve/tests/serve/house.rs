@@ -1,0 +1,111 @@
+//! A small handler, and the published schemas to hold its answers against.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use toolcrib_core::{raw::Raw, rpc::method};
+use toolcrib_serve::{
+    Answer, CacheScope, Change, Changes, Handler, ListKind, Peer, Request, ServerAbout,
+    invalid_params, method_not_found,
+};
+
+/// Longest wait for anything a test expects.
+pub(crate) const SOON: Duration = Duration::from_secs(10);
+
+pub(crate) struct House {
+    about: Arc<ServerAbout>,
+    changes: Changes,
+}
+
+impl House {
+    pub(crate) fn new() -> Arc<Self> {
+        let capabilities = json!({"tools": {"listChanged": true}, "prompts": {}});
+        let about = ServerAbout {
+            name: "house".to_owned(),
+            version: "1.2.3".to_owned(),
+            title: None,
+            instructions: Some("Knock first.".to_owned()),
+            capabilities: Raw::of(&capabilities),
+            ttl_ms: 5_000,
+            cache_scope: CacheScope::Public,
+        };
+        Arc::new(Self { about: Arc::new(about), changes: Changes::new() })
+    }
+
+    pub(crate) fn change(&self, kind: ListKind) {
+        self.changes.announce(Change::List(kind));
+    }
+}
+
+impl Handler for House {
+    fn about(&self) -> Arc<ServerAbout> {
+        Arc::clone(&self.about)
+    }
+
+    fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    fn handle(&self, request: Request, peer: Peer) -> Answer<'_> {
+        Box::pin(async move {
+            match request.method.as_str() {
+                // Lexemes that a re-serialisation would change.
+                method::TOOLS_LIST => Ok(Raw::parse(
+                    r#"{"tools":[{"name":"knock","inputSchema":{"type":"object"},"x-weight":1.0e2}]}"#,
+                )
+                .unwrap()),
+                method::PROMPTS_LIST => Ok(Raw::of(&json!({"prompts": []}))),
+                method::TOOLS_CALL => {
+                    let params: Value = request.read()?;
+                    match params["name"].as_str() {
+                        Some("knock") => {}
+                        Some("wait") => tokio::time::sleep(SOON * 6).await,
+                        Some("count") => peer.progress(1.0, Some(2.0), Some("half")).await,
+                        _ => return Err(invalid_params("there is no such tool")),
+                    }
+                    Ok(Raw::of(&json!({"content": [{"type": "text", "text": "come in"}]})))
+                }
+                other => Err(method_not_found(other)),
+            }
+        })
+    }
+}
+
+/// A modern request.
+pub(crate) fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
+}
+
+/// A legacy request.
+pub(crate) fn legacy(id: impl Into<Value>, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
+}
+
+/// The legacy handshake's first message.
+pub(crate) fn initialize(version: &str) -> Value {
+    let info = json!({"name": "test", "version": "0"});
+    let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": info});
+    legacy(1, "initialize", params)
+}
+
+/// Holds a value against a definition of a published schema.
+#[track_caller]
+pub(crate) fn fits(revision: &str, definition: &str, value: &Value) {
+    let text = match revision {
+        "2026-07-28" => include_str!("../../../toolcrib-testkit/spec/schema-2026-07-28.json"),
+        _ => include_str!("../../../toolcrib-testkit/spec/schema-2025-11-25.json"),
+    };
+    let mut schema: Value = serde_json::from_str(text).unwrap();
+    schema["$ref"] = format!("#/$defs/{definition}").into();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<_> = validator.iter_errors(value).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{definition} of {revision}: {errors:?}\n{value:#}");
+}
+
+/// The code of an error answer.
+#[track_caller]
+pub(crate) fn code(answer: &Value) -> i64 {
+    answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {answer}"))
+}

@@ -1,0 +1,214 @@
+//! Over a pipe.
+
+use std::{io, sync::Arc};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{
+        AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf,
+        WriteHalf,
+    },
+    task::JoinHandle,
+    time::timeout,
+};
+use toolcrib_serve::{EraSupport, ListKind, StdioOptions, serve_stdio};
+
+use crate::house::{House, SOON, code, fits, initialize, legacy, modern};
+
+struct Client {
+    house: Arc<House>,
+    write: Option<WriteHalf<DuplexStream>>,
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    serving: JoinHandle<io::Result<()>>,
+}
+
+impl Client {
+    fn new(era: EraSupport) -> Self {
+        let house = House::new();
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        let (reader, writer) = tokio::io::split(theirs);
+        let options = StdioOptions { era, ..StdioOptions::default() };
+        let handler = Arc::clone(&house);
+        let serving = tokio::spawn(async move {
+            serve_stdio(handler, reader, writer, options, std::future::pending()).await
+        });
+        let (read, write) = tokio::io::split(ours);
+        Self { house, write: Some(write), lines: BufReader::new(read).lines(), serving }
+    }
+
+    async fn send(&mut self, text: &str) {
+        let write = self.write.as_mut().unwrap();
+        write.write_all(format!("{text}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn line(&mut self) -> String {
+        timeout(SOON, self.lines.next_line()).await.expect("an answer in time").unwrap().unwrap()
+    }
+
+    async fn next(&mut self) -> Value {
+        serde_json::from_str(&self.line().await).unwrap()
+    }
+
+    async fn ask(&mut self, message: Value) -> Value {
+        self.send(&message.to_string()).await;
+        self.next().await
+    }
+}
+
+#[tokio::test]
+async fn a_modern_client_is_served_without_a_handshake() {
+    let mut client = Client::new(EraSupport::Dual);
+    let answer = client.ask(modern("a", "server/discover", json!({}))).await;
+    fits("2026-07-28", "DiscoverResult", &answer["result"]);
+    assert_eq!(answer["id"], "a");
+    assert_eq!(answer["result"]["instructions"], "Knock first.");
+    let info = &answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!(info["name"], "house");
+    let answer = client.ask(modern(2, "tools/list", json!({}))).await;
+    fits("2026-07-28", "ListToolsResult", &answer["result"]);
+    assert_eq!(
+        (&answer["result"]["ttlMs"], &answer["result"]["cacheScope"]),
+        (&json!(5_000), &json!("public"))
+    );
+    let answer = client.ask(modern(3, "tools/call", json!({"name": "knock"}))).await;
+    fits("2026-07-28", "CallToolResult", &answer["result"]);
+    assert_eq!(code(&client.ask(modern(4, "tools/call", json!({"name": "no"}))).await), -32602);
+}
+
+#[tokio::test]
+async fn what_a_handler_wrote_is_passed_on_to_the_letter() {
+    for era in ["modern", "legacy"] {
+        let mut client = Client::new(EraSupport::Dual);
+        let request = if era == "modern" {
+            modern(1, "tools/list", json!({}))
+        } else {
+            client.ask(initialize("2025-11-25")).await;
+            legacy(2, "tools/list", json!({}))
+        };
+        client.send(&request.to_string()).await;
+        let line = client.line().await;
+        assert!(line.contains(r#""x-weight":1.0e2"#), "{era}: {line}");
+        assert_eq!(line.contains("resultType"), era == "modern", "{line}");
+    }
+}
+
+#[tokio::test]
+async fn each_legacy_version_is_echoed_and_any_other_answered_with_the_newest() {
+    for (asked, answered) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("1999-01-01", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+    ] {
+        let mut client = Client::new(EraSupport::Dual);
+        let answer = client.ask(initialize(asked)).await;
+        fits("2025-11-25", "InitializeResult", &answer["result"]);
+        assert_eq!(answer["result"]["protocolVersion"], answered, "{asked}");
+        let pong = client.ask(legacy(2, "ping", json!({}))).await;
+        assert_eq!(pong["result"], json!({}));
+    }
+}
+
+#[tokio::test]
+async fn a_modern_request_needs_its_meta_and_a_version_that_is_served() {
+    let mut client = Client::new(EraSupport::Dual);
+    let mut request = modern(1, "tools/list", json!({}));
+    request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2031-01-01".into();
+    let answer = client.ask(request).await;
+    assert_eq!(code(&answer), -32022);
+    assert_eq!(answer["error"]["data"]["requested"], "2031-01-01");
+    assert!(
+        answer["error"]["data"]["supported"].as_array().unwrap().contains(&json!("2026-07-28"))
+    );
+    let mut request = modern(2, "tools/list", json!({}));
+    let meta = request["params"]["_meta"].as_object_mut().unwrap();
+    meta.remove("io.modelcontextprotocol/clientCapabilities");
+    assert_eq!(code(&client.ask(request).await), -32602);
+    for gone in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "no/such"] {
+        assert_eq!(code(&client.ask(modern(3, gone, json!({}))).await), -32601, "{gone}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_one_era_says_so() {
+    let mut client = Client::new(EraSupport::Modern);
+    let answer = client.ask(initialize("2025-11-25")).await;
+    assert_eq!(code(&answer), -32022);
+    assert_eq!(answer["error"]["data"]["supported"], json!(["2026-07-28"]));
+    let mut client = Client::new(EraSupport::Legacy);
+    let answer = client.ask(modern(1, "server/discover", json!({}))).await;
+    assert_eq!(code(&answer), -32601);
+}
+
+#[tokio::test]
+async fn a_listener_hears_what_it_asked_for_and_nothing_else() {
+    let mut client = Client::new(EraSupport::Dual);
+    let wanted = json!({"notifications": {"toolsListChanged": true, "resourcesListChanged": true}});
+    let ack = client.ask(modern("sub", "subscriptions/listen", wanted)).await;
+    assert_eq!(ack["method"], "notifications/subscriptions/acknowledged");
+    fits("2026-07-28", "SubscriptionsAcknowledgedNotification", &ack);
+    // Resources are not declared, so they are not honoured.
+    assert_eq!(ack["params"]["notifications"], json!({"toolsListChanged": true}));
+    client.house.change(ListKind::Prompts);
+    client.house.change(ListKind::Tools);
+    let told = client.next().await;
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "sub");
+}
+
+#[tokio::test]
+async fn a_legacy_client_is_told_of_changes_unasked() {
+    let mut client = Client::new(EraSupport::Dual);
+    client.ask(initialize("2025-06-18")).await;
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    client.ask(legacy(2, "ping", json!({}))).await;
+    client.house.change(ListKind::Tools);
+    assert_eq!(client.next().await["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
+async fn a_running_request_holds_up_no_other_and_can_be_given_up() {
+    let mut client = Client::new(EraSupport::Dual);
+    client.send(&modern(1, "tools/call", json!({"name": "wait"})).to_string()).await;
+    let answer = client.ask(modern(2, "tools/call", json!({"name": "knock"}))).await;
+    assert_eq!(answer["id"], 2);
+    client
+        .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
+        .await;
+    let answer = client.ask(modern(3, "tools/call", json!({"name": "knock"}))).await;
+    assert_eq!(answer["id"], 3);
+}
+
+#[tokio::test]
+async fn progress_comes_before_the_result_and_only_when_asked_for() {
+    let mut client = Client::new(EraSupport::Dual);
+    let params = json!({"name": "count", "_meta": {"progressToken": "p"}});
+    let told = client.ask(modern(1, "tools/call", params)).await;
+    assert_eq!(told["method"], "notifications/progress");
+    assert_eq!(told["params"]["progressToken"], "p");
+    assert_eq!(client.next().await["id"], 1);
+    let answer = client.ask(modern(2, "tools/call", json!({"name": "count"}))).await;
+    assert_eq!(answer["id"], 2);
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_an_error_and_ends_nothing() {
+    let mut client = Client::new(EraSupport::Dual);
+    client.send("{broken").await;
+    assert_eq!(code(&client.next().await), -32700);
+    let answer = client.ask(modern(1, "tools/call", json!({"name": "knock"}))).await;
+    assert_eq!(answer["id"], 1);
+}
+
+#[tokio::test]
+async fn the_end_of_input_ends_the_serving_with_a_word_to_listeners() {
+    let mut client = Client::new(EraSupport::Dual);
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    client.ask(modern(7, "subscriptions/listen", wanted)).await;
+    client.write.as_mut().unwrap().shutdown().await.unwrap();
+    let last = client.next().await;
+    assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(7), &json!("complete")));
+    timeout(SOON, client.serving).await.expect("an end in time").unwrap().unwrap();
+}
