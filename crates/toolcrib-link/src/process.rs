@@ -31,7 +31,7 @@ use tokio::{
 };
 use toolcrib_core::{sanitise, target::Command};
 
-use crate::tree::Tree;
+use crate::tree::{self, Tree};
 
 /// Variables of ours every child gets, when they are set. A name that ends in `*` stands for all
 /// that begin so.
@@ -83,6 +83,33 @@ pub const LEFTOVER_WAIT: Duration = Duration::from_millis(500);
 
 /// Upper bound on ending a tree, all steps together.
 pub const STOP_WITHIN: Duration = Duration::from_secs(6);
+
+/// How long adopted orphans are given between SIGTERM and SIGKILL.
+pub const ORPHAN_WAIT: Duration = Duration::from_millis(300);
+
+/// Makes this process the parent of every descendant that loses its own parents, so that
+/// [`end_orphans`] can find servers that turned themselves into daemons. For programs that start
+/// servers only: all children are taken for servers then. Linux only; elsewhere it does nothing.
+pub fn adopt_orphans() {
+    tree::adopt();
+}
+
+/// Ends every child that is left: SIGTERM, and SIGKILL after [`ORPHAN_WAIT`]. For the end of a
+/// program that called [`adopt_orphans`], when all servers have been ended in order.
+pub async fn end_orphans() {
+    let deadline = Instant::now() + ORPHAN_WAIT;
+    let mut signal = Signal::TERM;
+    // Ending one may bring the next: an orphan's own children become ours.
+    for _ in 0..100 {
+        if !tree::signal_children(signal) {
+            return;
+        }
+        sleep(Duration::from_millis(20)).await;
+        if Instant::now() >= deadline {
+            signal = Signal::KILL;
+        }
+    }
+}
 
 /// Why a child could not be started.
 #[derive(Debug, Error)]

@@ -2,8 +2,8 @@
 //!
 //! The child leads a process group of its own, so one signal reaches all that stayed in it. On
 //! Linux, descendants that left the group (`setsid`) are found by walking `/proc` and signalled one
-//! by one. What cannot be found any more is left alone: a process whose parents were all gone
-//! before anybody looked, which is what a program does to become a daemon on purpose. Elsewhere
+//! by one. A process whose parents were all gone before anybody looked, which is what a program does
+//! to become a daemon, is left alone, unless the program around us adopts such orphans. Elsewhere
 //! only the group is signalled.
 //!
 //! A number is never signalled once it could belong to somebody else: the group only while its
@@ -92,6 +92,20 @@ impl Tree {
     }
 }
 
+/// Makes every descendant that loses its parents a child of ours.
+pub(crate) fn adopt() {
+    proc::adopt();
+}
+
+/// Signals every child of ours; false when there is none left.
+pub(crate) fn signal_children(signal: Signal) -> bool {
+    let children = proc::children();
+    for child in &children {
+        let _ = rustix::process::kill_process(child.pid, signal);
+    }
+    !children.is_empty()
+}
+
 /// The process table, as far as this system shows it without `unsafe`.
 #[cfg(target_os = "linux")]
 mod proc {
@@ -146,6 +160,17 @@ mod proc {
                 return strays;
             }
         }
+    }
+
+    pub(super) fn adopt() {
+        // Fails on no kernel of the last ten years; then orphans stay where they were.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    }
+
+    /// Our children that run.
+    pub(super) fn children() -> Vec<Member> {
+        let us = rustix::process::getpid().as_raw_nonzero().get();
+        table().iter().filter(|member| member.parent == us && !member.dead).copied().collect()
     }
 
     /// True when somebody other than the leader runs in its group.
@@ -230,6 +255,12 @@ mod proc {
     }
 
     pub(super) fn strays(_leader: Pid) -> Vec<Member> {
+        Vec::new()
+    }
+
+    pub(super) fn adopt() {}
+
+    pub(super) fn children() -> Vec<Member> {
         Vec::new()
     }
 

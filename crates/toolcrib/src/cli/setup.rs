@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 use tokio::signal::unix::{SignalKind, signal};
 use toolcrib_core::{code::Code, limits::Limits, target::ServerConfig};
 use toolcrib_engine::{Engine, Options};
+use toolcrib_link::process;
 
 use super::args::Global;
 use crate::{
@@ -105,6 +106,7 @@ impl Setup {
         options: Options,
     ) -> Result<Engine, Failure> {
         self.ask(&servers)?;
+        process::adopt_orphans();
         Ok(Engine::start(servers, options))
     }
 
@@ -164,6 +166,7 @@ pub(crate) async fn with_engine(
         () = interrupted() => Err(Failure::new(Code::Cancelled, "interrupted")),
     };
     engine.shutdown().await;
+    process::end_orphans().await;
     outcome
 }
 

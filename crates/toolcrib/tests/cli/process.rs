@@ -29,6 +29,29 @@ fn c54_a_grandchild_of_a_wrapper_that_left_does_not_stay() {
     assert_eq!(still_there(&pids, Duration::from_secs(2)), []);
 }
 
+/// A process that became a daemon, with nobody between it and the server left, does not stay either.
+#[test]
+fn c54_a_daemon_that_a_server_left_behind_does_not_stay() {
+    let world = world();
+    let note = world.cwd().join("daemon.pid");
+    let path = world.write(
+        "server.sh",
+        &format!(
+            "(setsid sh -c 'sleep 60 >/dev/null 2>&1 & echo $! > {}') </dev/null >/dev/null 2>&1\n\
+             exec python3 \"$@\"\n",
+            note.display()
+        ),
+    );
+    let fake = Fake::stdio("C54");
+    let args = fake.args();
+    let mut command = vec!["sh", path.to_str().unwrap()];
+    command.extend(args.iter().map(String::as_str));
+    let shown = parsed(&inspect_command(&world, &[], &command));
+    assert_eq!(shown["tools"].as_array().map(Vec::len), Some(2), "{shown}");
+    let daemon: u32 = std::fs::read_to_string(&note).unwrap().trim().parse().unwrap();
+    assert_eq!(still_there(&[daemon], Duration::from_secs(2)), []);
+}
+
 #[test]
 fn c55_a_flood_of_stderr_delays_nothing() {
     let fake = Fake::stdio("C55");
