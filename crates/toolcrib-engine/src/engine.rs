@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot},
     task::JoinHandle,
     time::{Instant, timeout_at},
 };
@@ -11,7 +11,7 @@ use toolcrib_core::{surface::ListKind, target::ServerConfig};
 
 use crate::{
     board::{Board, Parts},
-    keeper::{Keeper, Order},
+    keeper::{Keeper, Order, STARTS},
     memory::Memory,
     options::Options,
     part::Part,
@@ -54,6 +54,7 @@ impl Engine {
             .collect();
         let board = Arc::new(Board::new(parts));
         let publisher = tokio::spawn(Arc::clone(&board).run());
+        let starts = Arc::new(Semaphore::new(STARTS));
         let mut keepers = BTreeMap::new();
         for config in servers.into_iter().filter(|config| config.enabled) {
             let (sender, orders) = mpsc::channel(ORDERS);
@@ -64,6 +65,7 @@ impl Engine {
                 board: Arc::clone(&board),
                 memory: Arc::clone(&memory),
                 orders,
+                starts: Arc::clone(&starts),
             };
             let task = tokio::spawn(keeper.run());
             keepers.insert(name, Kept { orders: sender, task });

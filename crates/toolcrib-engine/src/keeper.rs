@@ -5,7 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{Semaphore, mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 use toolcrib_core::{
@@ -44,6 +44,8 @@ pub(crate) struct Keeper {
     pub(crate) board: Arc<Board>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) orders: mpsc::Receiver<Order>,
+    /// Turns to start a server, shared by all keepers.
+    pub(crate) starts: Arc<Semaphore>,
 }
 
 /// Why a session was left.
@@ -65,7 +67,10 @@ impl Keeper {
                 self.board.post(part.clone());
             }
             let connected = tokio::select! {
-                connected = reach(&self.config, &self.options, &self.memory) => connected,
+                connected = in_turn(
+                    &self.starts,
+                    reach(&self.config, &self.options, &self.memory),
+                ) => connected,
                 () = stop_ordered(&mut self.orders) => break,
             };
             let pause = match connected {
@@ -243,6 +248,22 @@ impl Keeper {
     }
 }
 
+/// Does `start` when there is a turn. A turn ends with it or after [`TURN`], so that servers that
+/// hang hold up nobody for long.
+async fn in_turn<T>(starts: &Arc<Semaphore>, start: impl Future<Output = T>) -> T {
+    // It is never closed; without a permit there is simply no bound.
+    let permit = Arc::clone(starts).acquire_owned().await.ok();
+    let (done, ended) = oneshot::channel::<()>();
+    tokio::spawn(async move {
+        // Either way the turn is over.
+        let _ = tokio::time::timeout(TURN, ended).await;
+        drop(permit);
+    });
+    let started = start.await;
+    drop(done);
+    started
+}
+
 /// Connects once, in the era that is remembered, and remembers what is found.
 async fn reach(
     config: &ServerConfig,
@@ -271,6 +292,10 @@ async fn reach(
 
 /// How long the first list waits for the change stream to be acknowledged.
 const ACKNOWLEDGED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
+/// Most servers that are started at the same time.
+pub(crate) const STARTS: usize = 64;
+/// How long one of them may hold its turn.
+const TURN: std::time::Duration = std::time::Duration::from_secs(2);
 /// A session that lived this long starts the pauses over.
 const LIVED: std::time::Duration = std::time::Duration::from_secs(60);
 
