@@ -65,6 +65,7 @@ impl Engine {
                 board: Arc::clone(&board),
                 memory: Arc::clone(&memory),
                 orders,
+                asked: Vec::new(),
                 starts: Arc::clone(&starts),
             };
             let task = tokio::spawn(keeper.run());
@@ -133,7 +134,7 @@ impl Engine {
     }
 
     /// Lists `kinds` of one server again, connecting it first when it is not connected, and waits
-    /// until that is done or `deadline` has passed.
+    /// until that is done or `deadline` has passed. The snapshot shows it then.
     pub async fn refresh(&self, server: &str, kinds: &[ListKind], deadline: Instant) {
         let Some(keeper) = self.keepers.get(server) else { return };
         let (done, finished) = oneshot::channel();
@@ -141,6 +142,7 @@ impl Engine {
         if timeout_at(deadline, keeper.orders.send(order)).await.is_ok() {
             // An answer that never comes means there is nothing (more) to wait for.
             let _ = timeout_at(deadline, finished).await;
+            self.board.publish();
         }
     }
 

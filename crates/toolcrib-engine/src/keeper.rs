@@ -38,12 +38,17 @@ pub(crate) enum Order {
     Stop,
 }
 
+/// Which lists somebody waits for, and how they are told.
+pub(crate) type Asked = (Vec<ListKind>, oneshot::Sender<()>);
+
 pub(crate) struct Keeper {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) options: Arc<Options>,
     pub(crate) board: Arc<Board>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) orders: mpsc::Receiver<Order>,
+    /// Refreshes asked for while there was no session; the next one's lists answer them.
+    pub(crate) asked: Vec<Asked>,
     /// Turns to start a server, shared by all keepers.
     pub(crate) starts: Arc<Semaphore>,
 }
@@ -61,7 +66,8 @@ impl Keeper {
         let mut backoff = Backoff::new();
         let mut failures = 0_u32;
         loop {
-            if failures == 0 || self.options.mode == Mode::Live {
+            let awaited = failures == 0 || !self.asked.is_empty();
+            if awaited || self.options.mode == Mode::Live {
                 part.status = Status::Starting;
                 part.session = None;
                 self.board.post(part.clone());
@@ -71,10 +77,11 @@ impl Keeper {
                     &self.starts,
                     reach(&self.config, &self.options, &self.memory),
                 ) => connected,
-                () = stop_ordered(&mut self.orders) => break,
+                () = stop_ordered(&mut self.orders, &mut self.asked) => break,
             };
             let pause = match connected {
                 Ok(session) => {
+                    failures = 0;
                     let began = Instant::now();
                     match self.serve(&mut part, &session).await {
                         Left::Stopped => break,
@@ -105,31 +112,35 @@ impl Keeper {
         self.board.post(part);
     }
 
-    /// Records a failed connection; says how long to wait before the next attempt, `None` when
+    /// Records a failed connection, the answer to whoever asked for a refresh; says how long to wait before the next attempt, `None` when
     /// only an order may start one.
     fn failed(
-        &self,
+        &mut self,
         part: &mut Part,
         error: &ConnectError,
         failures: u32,
         backoff: &mut Backoff,
     ) -> Option<Instant> {
-        let why = error.to_string();
-        if matches!(error, ConnectError::NeedsAuth { .. }) {
-            part.status = Status::NeedsAuth { why };
-            self.board.post(part.clone());
-            return None;
-        }
         // A server whose first start fails gets one more chance even when nobody stays to wait.
         if self.options.mode == Mode::Once && error.is_exit() && failures == 1 {
             return Some(Instant::now() + backoff.pause());
         }
-        if matches!(error, ConnectError::Expand(_) | ConnectError::Endpoint(_)) {
-            part.status = Status::Failed { code: error.code(), why, retry: None };
-            self.board.post(part.clone());
-            return None;
-        }
-        self.pause(part, why, error.code(), backoff)
+        let why = error.to_string();
+        let next = match error {
+            ConnectError::NeedsAuth { .. } => {
+                part.status = Status::NeedsAuth { why };
+                self.board.post(part.clone());
+                None
+            }
+            ConnectError::Expand(_) | ConnectError::Endpoint(_) => {
+                part.status = Status::Failed { code: error.code(), why, retry: None };
+                self.board.post(part.clone());
+                None
+            }
+            _ => self.pause(part, why, error.code(), backoff),
+        };
+        self.asked.clear();
+        next
     }
 
     fn pause(
@@ -158,7 +169,10 @@ impl Keeper {
                 None => self.orders.recv().await,
             };
             match order {
-                Some(Order::Refresh { .. }) => return true,
+                Some(Order::Refresh { kinds, done }) => {
+                    self.asked.push((kinds, done));
+                    return true;
+                }
                 Some(Order::Touch) => {}
                 Some(Order::Stop) | None => return false,
             }
@@ -171,9 +185,9 @@ impl Keeper {
         if let Some(follower) = &follower {
             follower.settled(ACKNOWLEDGED_WITHIN).await;
         }
-        let mut lists = Lists::begin(session, part);
+        let mut lists = Lists::begin(session, part, std::mem::take(&mut self.asked));
         part.session = Some(Arc::clone(session));
-        self.post(part, &lists, session, follower.as_ref());
+        self.post(part, noticed(&lists, session, follower.as_ref())).await;
         let mut changes = session.changes();
         let mut closed = session.closed();
         let mut timer = Instant::now() + relist_every();
@@ -185,14 +199,15 @@ impl Keeper {
                     lists.take(part, session, done);
                     // A list that ended with the connection is part of its end, told below.
                     if session.closed().borrow().is_none() {
-                        self.post(part, &lists, session, follower.as_ref());
+                        self.post(part, noticed(&lists, session, follower.as_ref())).await;
+                        lists.answer();
                     }
                 }
                 why = ended(&mut closed) => {
                     while let Some(done) = lists.walking.next().await {
                         lists.take(part, session, done);
                     }
-                    self.settle(part, &lists, session, follower.as_ref());
+                    self.settle(part, noticed(&lists, session, follower.as_ref())).await;
                     let stderr = session.stderr(8).map(|tail| format!("\n{tail}"));
                     return Left::Ended(format!("{why}{}", stderr.unwrap_or_default()));
                 }
@@ -221,31 +236,40 @@ impl Keeper {
         }
     }
 
-    fn post(&self, part: &mut Part, lists: &Lists, session: &Session, follower: Option<&Follower>) {
-        self.settle(part, lists, session, follower);
+    async fn post(&self, part: &mut Part, findings: Vec<Finding>) {
+        self.settle(part, findings).await;
         self.board.post(part.clone());
     }
 
-    /// Recomputes what follows from what was read and noticed so far.
-    fn settle(
-        &self,
-        part: &mut Part,
-        lists: &Lists,
-        session: &Session,
-        follower: Option<&Follower>,
-    ) {
-        let mut findings = lists.findings.iter().flatten().cloned().collect::<Vec<_>>();
-        findings.extend(session.findings());
-        if let Some(Following::Lost(why)) =
-            follower.map(|follower| follower.state().borrow().clone())
-        {
-            let message = format!(
-                "changes are announced, but the stream ended: {why}; lists are read again by timer"
-            );
-            findings.push(Finding::new("change/no-stream", Tier::Info, "", message));
+    /// Recomputes what follows from what was read and noticed so far. A hostile schema takes its
+    /// time to be judged, so that is kept off the tasks of others.
+    async fn settle(&self, part: &mut Part, findings: Vec<Finding>) {
+        let (mut settling, options) = (part.clone(), Arc::clone(&self.options));
+        let settled = tokio::task::spawn_blocking(move || {
+            settling.settle(findings, options.checks, &options.limits);
+            settling
+        });
+        match settled.await {
+            Ok(settled) => *part = settled,
+            Err(error) => {
+                let why = format!("what it shows could not be checked: {error}");
+                part.status = Status::Degraded { why };
+            }
         }
-        part.settle(findings, self.options.checks, &self.options.limits);
     }
+}
+
+/// What was odd about the lists and the connection so far.
+fn noticed(lists: &Lists, session: &Session, follower: Option<&Follower>) -> Vec<Finding> {
+    let mut findings = lists.findings.iter().flatten().cloned().collect::<Vec<_>>();
+    findings.extend(session.findings());
+    if let Some(Following::Lost(why)) = follower.map(|follower| follower.state().borrow().clone()) {
+        let message = format!(
+            "changes are announced, but the stream ended: {why}; lists are read again by timer"
+        );
+        findings.push(Finding::new("change/no-stream", Tier::Info, "", message));
+    }
+    findings
 }
 
 /// Does `start` when there is a turn. A turn ends with it or after [`TURN`], so that servers that
@@ -319,11 +343,13 @@ async fn ended(closed: &mut watch::Receiver<Option<String>>) -> String {
     }
 }
 
-async fn stop_ordered(orders: &mut mpsc::Receiver<Order>) {
-    // A refresh or a touch while connecting is served by the listing that follows.
+/// Waits for the order to stop; a refresh is served by the lists that are read once connected.
+async fn stop_ordered(orders: &mut mpsc::Receiver<Order>, asked: &mut Vec<Asked>) {
     while let Some(order) = orders.recv().await {
-        if matches!(order, Order::Stop) {
-            return;
+        match order {
+            Order::Refresh { kinds, done } => asked.push((kinds, done)),
+            Order::Touch => {}
+            Order::Stop => return,
         }
     }
 }
@@ -352,12 +378,19 @@ struct Lists {
     running: [bool; 4],
     walking: FuturesUnordered<BoxFuture<'static, Finished>>,
     findings: [Vec<Finding>; 4],
-    waiting: Vec<(Vec<ListKind>, oneshot::Sender<()>)>,
+    waiting: Vec<Waiting>,
+}
+
+/// Somebody who waits for lists to be read.
+struct Waiting {
+    /// The lists that are still to be read for it, and whether that has begun.
+    kinds: Vec<(ListKind, bool)>,
+    done: oneshot::Sender<()>,
 }
 
 impl Lists {
-    /// Starts walking every list the server offers.
-    fn begin(session: &Arc<Session>, part: &mut Part) -> Self {
+    /// Starts walking every list the server offers, for those who `asked` among others.
+    fn begin(session: &Arc<Session>, part: &mut Part, asked: Vec<Asked>) -> Self {
         let mut surface = Surface::new((*session.negotiated()).clone());
         let mut lists = Self {
             offers: ListKind::ALL.map(|kind| session.offers(kind)),
@@ -368,6 +401,9 @@ impl Lists {
             findings: Default::default(),
             waiting: Vec::new(),
         };
+        for (kinds, done) in asked {
+            lists.wait(&kinds, done);
+        }
         for kind in ListKind::ALL {
             if lists.offers[kind as usize] == Offer::No {
                 set_state(&mut surface, kind, ListState::NotOffered);
@@ -382,6 +418,9 @@ impl Lists {
     fn start(&mut self, session: &Arc<Session>, kind: ListKind) {
         self.due[kind as usize] = None;
         self.running[kind as usize] = true;
+        for (waited, begun) in self.waiting.iter_mut().flat_map(|waiting| &mut waiting.kinds) {
+            *begun |= *waited == kind;
+        }
         let session = Arc::clone(session);
         self.walking.push(Box::pin(async move {
             let began = Instant::now();
@@ -440,10 +479,15 @@ impl Lists {
         for kind in kinds {
             self.schedule(*kind, now);
         }
-        let kinds: Vec<_> =
-            kinds.iter().copied().filter(|kind| self.offers[*kind as usize] != Offer::No).collect();
+        self.wait(kinds, done);
+    }
+
+    /// Tells `done` when walks of `kinds` that are yet to begin have ended.
+    fn wait(&mut self, kinds: &[ListKind], done: oneshot::Sender<()>) {
+        let offered = kinds.iter().filter(|kind| self.offers[**kind as usize] != Offer::No);
+        let kinds: Vec<_> = offered.map(|kind| (*kind, false)).collect();
         if !kinds.is_empty() {
-            self.waiting.push((kinds, done));
+            self.waiting.push(Waiting { kinds, done });
         }
     }
 
@@ -462,6 +506,7 @@ impl Lists {
         for (kind, ttl) in part.ttls() {
             if let Some(stale) = self.paces[kind as usize].stale_at(ttl)
                 && stale <= now
+                && !self.running[kind as usize]
             {
                 self.schedule(kind, now);
             }
@@ -488,18 +533,17 @@ impl Lists {
         if count != seen {
             self.schedule(kind, self.paces[index].next(Instant::now()));
         }
-        self.answer(kind);
+        for waiting in &mut self.waiting {
+            waiting.kinds.retain(|(waited, begun)| *waited != kind || !begun);
+        }
     }
 
-    /// Tells those who waited for a refresh of `kind`, once nothing they asked for is left.
-    fn answer(&mut self, kind: ListKind) {
-        for (kinds, _) in &mut self.waiting {
-            kinds.retain(|waited| *waited != kind || self.due[kind as usize].is_some());
-        }
-        let (done, waiting): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.waiting).into_iter().partition(|(kinds, _)| kinds.is_empty());
+    /// Tells those for whom nothing is left to be read.
+    fn answer(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let (done, waiting) = waiting.into_iter().partition(|waiting| waiting.kinds.is_empty());
         self.waiting = waiting;
-        for (_, done) in done {
+        for Waiting { done, .. } in done {
             // Whoever asked may have stopped waiting.
             let _ = done.send(());
         }
