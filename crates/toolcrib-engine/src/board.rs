@@ -71,6 +71,11 @@ impl Board {
         wanted(&self.lock().parts)
     }
 
+    /// Does `what` with every part, published or not.
+    pub(crate) fn each(&self, what: impl FnMut(&Arc<Part>)) {
+        self.lock().parts.values().for_each(what);
+    }
+
     /// The newest snapshot.
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()

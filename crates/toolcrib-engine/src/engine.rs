@@ -180,6 +180,12 @@ impl Drop for Engine {
         for keeper in self.keepers.values() {
             keeper.task.abort();
         }
+        // Whoever still holds a snapshot holds its sessions, too.
+        self.board.each(|part| {
+            if let Some(session) = &part.session {
+                session.kill();
+            }
+        });
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 
 use serde::Deserialize;
 use tokio::{
-    sync::{broadcast, mpsc, oneshot, watch},
+    sync::{Semaphore, broadcast, mpsc, oneshot, watch},
     time::{Instant, timeout},
 };
 use toolcrib_core::{
@@ -27,7 +27,7 @@ use toolcrib_core::{
 };
 
 use crate::{
-    channel::{Inbound, Mirror, Outgoing},
+    channel::{Closed, Inbound, Mirror, Outgoing},
     host::Host,
     pending::{Failure, Notice, Outcome, Pending},
     wire::Wire,
@@ -66,7 +66,7 @@ const SEND: Duration = Duration::from_secs(10);
 
 pub(crate) struct Mux {
     shared: Arc<Shared>,
-    pump: OnceLock<tokio::task::AbortHandle>,
+    pump: tokio::task::AbortHandle,
 }
 
 struct Shared {
@@ -79,8 +79,8 @@ struct Shared {
     /// Version header for what is sent outside a request.
     version: std::sync::Mutex<Mirror>,
     violation: OnceLock<String>,
-    /// Replies to the server's requests that are on their way.
-    replying: AtomicU8,
+    /// Room for replies to the server's requests that are on their way.
+    replies: Arc<Semaphore>,
     host: Option<Host>,
 }
 
@@ -107,11 +107,11 @@ impl Mux {
             closed: watch::Sender::new(None),
             version: std::sync::Mutex::default(),
             violation: OnceLock::new(),
-            replying: AtomicU8::new(0),
+            replies: Arc::new(Semaphore::new(MAX_REPLIES)),
             host,
         });
         let pump = tokio::spawn(pump(Arc::clone(&shared), inbox)).abort_handle();
-        Self { shared, pump: OnceLock::from(pump) }
+        Self { shared, pump }
     }
 
     /// Tells the mux which era was negotiated and how later messages are headed.
@@ -128,9 +128,10 @@ impl Mux {
         mirror: Mirror,
         notices: Option<mpsc::Sender<Notice>>,
     ) -> Result<Ticket, Failure> {
-        let wants_progress = notices.is_some();
-        let (id, answer) = self.shared.pending.enter(notices)?;
-        let body = if wants_progress && method != method::LISTEN {
+        let listens = method == method::LISTEN;
+        let wants_progress = notices.is_some() && !listens;
+        let (id, answer) = self.shared.pending.enter(notices, listens)?;
+        let body = if wants_progress {
             let params = params.clone().with_meta(meta::PROGRESS_TOKEN, Raw::of(&id));
             message::request(id, method, &params)
         } else {
@@ -146,8 +147,8 @@ impl Mux {
         };
         let outgoing = Outgoing { id, method: method.to_owned(), body, mirror };
         if self.shared.wire.send(outgoing).await.is_err() {
-            // The pump knows the reason and has, or will have, ended every waiter with it.
             tracing::debug!(id, method, "not sent: the connection is closed");
+            // The pump hears the reason, and ends every waiter with it.
         }
         Ok(ticket)
     }
@@ -208,30 +209,29 @@ impl Mux {
 
     /// Gives the connection up: everything in flight and everything later fails with `why`.
     pub(crate) fn give_up(&self, why: &str) {
-        self.shared.pending.end(&Failure::Violation(why.to_owned()));
-        self.shared.closed.send_if_modified(|closed| {
-            let first = closed.is_none();
-            closed.get_or_insert_with(|| why.to_owned());
-            first
-        });
+        self.shared.end(&Failure::Violation(why.to_owned()), why);
     }
 
     /// Closes the connection and whatever is behind it; idempotent.
     pub(crate) async fn close(&self) {
-        self.shared.pending.end(&Failure::Closed(crate::channel::Closed::ByUs));
+        self.shared.end_by_us();
         self.shared.wire.close().await;
-        self.shared.closed.send_if_modified(|closed| closed.replace("closed".to_owned()).is_none());
-        if let Some(pump) = self.pump.get() {
-            pump.abort();
-        }
+        self.pump.abort();
+    }
+
+    /// Kills whatever is behind the connection at once, from where nothing can be awaited.
+    pub(crate) fn kill(&self) {
+        self.shared.end_by_us();
+        self.shared.wire.kill();
+        self.pump.abort();
     }
 }
 
 impl Drop for Mux {
     fn drop(&mut self) {
-        if let Some(pump) = self.pump.get() {
-            pump.abort();
-        }
+        // Replies that are being made hold the wire; this ends them.
+        self.shared.end_by_us();
+        self.pump.abort();
     }
 }
 
@@ -261,29 +261,48 @@ async fn pump(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Inbound>) {
                 shared.pending.settle(origin, Err(Failure::Exchange(error)));
             }
             Inbound::Closed(closed) => {
-                shared.closed.send_replace(Some(closed.to_string()));
-                shared.pending.end(&Failure::Closed(closed));
+                let why = closed.to_string();
+                shared.end(&Failure::Closed(closed), &why);
                 return;
             }
         }
         if let Some(violation) = shared.violation.get() {
-            shared.pending.end(&Failure::Violation(violation.clone()));
-            shared.closed.send_replace(Some(violation.clone()));
+            shared.end(&Failure::Violation(violation.clone()), violation);
             shared.wire.close().await;
             return;
         }
     }
-    shared.pending.end(&Failure::Closed(crate::channel::Closed::StreamEnded));
-    shared.closed.send_if_modified(|closed| {
-        let first = closed.is_none();
-        closed.get_or_insert_with(|| "the connection ended".to_owned());
-        first
-    });
+    shared.end(&Failure::Closed(Closed::StreamEnded), "the connection ended");
 }
 
 impl Shared {
     fn is_modern(&self) -> bool {
         self.era.load(Ordering::Relaxed) == MODERN
+    }
+
+    /// Ends everything in flight and everything later. The first reason stays, and is known before
+    /// anybody hears of an end that it explains.
+    fn end(&self, failure: &Failure, why: &str) {
+        self.closed.send_if_modified(|closed| {
+            let first = closed.is_none();
+            closed.get_or_insert_with(|| why.to_owned());
+            first
+        });
+        self.pending.end(failure);
+    }
+
+    fn end_by_us(&self) {
+        self.end(&Failure::Closed(Closed::ByUs), "closed");
+    }
+
+    /// Does `work`, but no longer than the connection is there.
+    async fn while_open<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut closed = self.closed.subscribe();
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            _ = closed.wait_for(Option::is_some) => None,
+        }
     }
 
     fn violate(&self, what: &str) {
@@ -332,9 +351,8 @@ impl Shared {
                 }
             }
             method::CANCELLED => {
-                // Only a listen request may be cancelled by the server; it ends like a result.
                 if let Some(id) = params.and_then(cancelled_id).filter(|_| self.is_modern()) {
-                    self.pending.settle(id, Ok(Raw::empty_object()));
+                    self.pending.end_listening(id);
                 }
             }
             method::LOG => {
@@ -387,23 +405,29 @@ impl Shared {
             }
             return;
         }
-        if self.replying.load(Ordering::Relaxed) >= MAX_REPLIES {
+        let Ok(room) = Arc::clone(&self.replies).try_acquire_owned() else {
             tracing::debug!("a flood of requests of the server is dropped");
             return;
-        }
-        self.replying.fetch_add(1, Ordering::Relaxed);
+        };
         let shared = Arc::clone(self);
         tokio::spawn(async move {
-            let outcome = shared.outcome(method, params).await;
-            let body = message::response(&id, &outcome);
-            let mirror = lock(&shared.version).clone();
-            match timeout(SEND, shared.wire.reply(body, mirror)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "reply not delivered"),
-                Err(_) => tracing::debug!("reply not delivered in time"),
+            // A person may be asked, and take long.
+            let outcome = shared.while_open(shared.outcome(method, params)).await;
+            if let Some(outcome) = outcome {
+                shared.reply(&id, &outcome).await;
             }
-            shared.replying.fetch_sub(1, Ordering::Relaxed);
+            drop(room);
         });
+    }
+
+    async fn reply(&self, id: &Raw, outcome: &Result<Raw, RpcError>) {
+        let body = message::response(id, outcome);
+        let mirror = lock(&self.version).clone();
+        match self.while_open(timeout(SEND, self.wire.reply(body, mirror))).await {
+            Some(Ok(Ok(()))) => {}
+            Some(Ok(Err(error))) => tracing::debug!(%error, "reply not delivered"),
+            Some(Err(_)) | None => tracing::debug!("reply not delivered in time"),
+        }
     }
 
     async fn outcome(&self, method: String, params: Option<Raw>) -> Result<Raw, RpcError> {
@@ -421,16 +445,16 @@ impl Shared {
 
     async fn notify(&self, method: &str, params: &Params, mirror: Mirror) {
         let body = message::notification(method, params);
-        match timeout(SEND, self.wire.notify(body, mirror)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(method, %error, "notification not delivered"),
-            Err(_) => tracing::debug!(method, "notification not delivered in time"),
+        match self.while_open(timeout(SEND, self.wire.notify(body, mirror))).await {
+            Some(Ok(Ok(()))) => {}
+            Some(Ok(Err(error))) => tracing::debug!(method, %error, "notification not delivered"),
+            Some(Err(_)) | None => tracing::debug!(method, "notification not delivered in time"),
         }
     }
 }
 
 /// Most replies to a server's requests that may be on their way at once; a flood is dropped.
-const MAX_REPLIES: u8 = 64;
+const MAX_REPLIES: usize = 64;
 
 fn subscription_id(params: &Raw) -> Option<u64> {
     #[derive(Deserialize)]
@@ -465,7 +489,7 @@ impl Ticket {
     pub(crate) async fn answer(&mut self) -> Outcome {
         let outcome = (&mut self.answer).await;
         self.done = true;
-        outcome.unwrap_or(Err(Failure::Closed(crate::channel::Closed::ByUs)))
+        outcome.unwrap_or(Err(Failure::Closed(Closed::ByUs)))
     }
 
     /// Waits for the answer until `deadline`; `None` when it passed.

@@ -43,6 +43,8 @@ struct Waiter {
     answer: oneshot::Sender<Outcome>,
     notices: Option<mpsc::Sender<Notice>>,
     progress: f64,
+    /// True for a listen request, the only kind that a server may cancel.
+    listens: bool,
 }
 
 #[derive(Default)]
@@ -78,6 +80,7 @@ impl Pending {
     pub(crate) fn enter(
         &self,
         notices: Option<mpsc::Sender<Notice>>,
+        listens: bool,
     ) -> Result<(u64, oneshot::Receiver<Outcome>), Failure> {
         let mut inner = self.lock();
         if let Some(failure) = &inner.ended {
@@ -86,7 +89,7 @@ impl Pending {
         inner.last_id += 1;
         let id = inner.last_id;
         let (answer, receiver) = oneshot::channel();
-        inner.waiting.insert(id, Waiter { answer, notices, progress: f64::NEG_INFINITY });
+        inner.waiting.insert(id, Waiter { answer, notices, progress: f64::NEG_INFINITY, listens });
         Ok((id, receiver))
     }
 
@@ -103,6 +106,16 @@ impl Pending {
             Some(waiter) => drop(waiter.answer.send(outcome)),
             None if id >= 1 && id <= inner.last_id => inner.oddities.late += 1,
             None => inner.unknown(id.to_string()),
+        }
+    }
+
+    /// Ends the listen request `id` like an empty result would; nothing, when it is none.
+    pub(crate) fn end_listening(&self, id: u64) {
+        let mut inner = self.lock();
+        if inner.waiting.get(&id).is_some_and(|waiter| waiter.listens)
+            && let Some(waiter) = inner.waiting.remove(&id)
+        {
+            drop(waiter.answer.send(Ok(Raw::empty_object())));
         }
     }
 
@@ -224,8 +237,8 @@ mod tests {
     #[test]
     fn an_answer_reaches_its_own_waiter_only() {
         let pending = Pending::default();
-        let (first, mut one) = pending.enter(None).unwrap();
-        let (second, mut two) = pending.enter(None).unwrap();
+        let (first, mut one) = pending.enter(None, false).unwrap();
+        let (second, mut two) = pending.enter(None, false).unwrap();
         pending.settle(0, Ok(Raw::empty_object()));
         pending.settle(second, Ok(Raw::of(&2)));
         assert!(one.try_recv().is_err());
@@ -237,10 +250,21 @@ mod tests {
     }
 
     #[test]
+    fn a_server_ends_listen_requests_only() {
+        let pending = Pending::default();
+        let (call, mut answer) = pending.enter(None, false).unwrap();
+        let (listen, mut ended) = pending.enter(None, true).unwrap();
+        pending.end_listening(call);
+        pending.end_listening(listen);
+        assert!(answer.try_recv().is_err(), "a call is not over");
+        assert!(ended.try_recv().unwrap().is_ok());
+    }
+
+    #[test]
     fn progress_must_increase() {
         let pending = Pending::default();
         let (sender, mut notices) = mpsc::channel(8);
-        let (id, _answer) = pending.enter(Some(sender)).unwrap();
+        let (id, _answer) = pending.enter(Some(sender), false).unwrap();
         let check = |progress: f64, expect: bool| {
             let notice = Notice::Progress(Raw::of(&progress));
             assert_eq!(pending.notice(id, notice, Some(progress)), expect, "{progress}");
@@ -255,10 +279,10 @@ mod tests {
     #[test]
     fn the_first_reason_for_an_end_stays() {
         let pending = Pending::default();
-        let (_, mut answer) = pending.enter(None).unwrap();
+        let (_, mut answer) = pending.enter(None, false).unwrap();
         pending.end(&Failure::Violation("x".into()));
         pending.end(&Failure::Closed(Closed::ByUs));
         assert!(matches!(answer.try_recv(), Ok(Err(Failure::Violation(_)))));
-        assert!(matches!(pending.enter(None), Err(Failure::Violation(_))));
+        assert!(matches!(pending.enter(None, false), Err(Failure::Violation(_))));
     }
 }

@@ -213,6 +213,12 @@ impl Session {
         self.mux.close().await;
     }
 
+    /// Kills the process behind the session and drops what is under way, from where nothing can be
+    /// awaited.
+    pub fn kill(&self) {
+        self.mux.kill();
+    }
+
     /// Opens the standing stream of a legacy HTTP server; kept open over renewals.
     pub(crate) fn open_stream(&self) {
         let negotiated = self.negotiated();

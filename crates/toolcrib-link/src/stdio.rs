@@ -133,11 +133,16 @@ impl Pipe {
         self.process.order(Order::Stop);
         self.process.wait_gone().await
     }
+
+    /// Kills the process and everything it started; nothing is waited for.
+    pub fn kill(&self) {
+        self.process.kill_now();
+    }
 }
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        self.process.kill_now();
+        self.kill();
     }
 }
 

@@ -90,6 +90,15 @@ impl Wire {
         }
     }
 
+    /// Kills the process behind it and drops what is under way; nothing is waited for.
+    pub(crate) fn kill(&self) {
+        match self {
+            Self::Pipe(pipe) => pipe.kill(),
+            Self::Http(http) => http.stop(),
+            Self::OldSse(sse) => sse.close(),
+        }
+    }
+
     /// Ends the session and the process behind it; idempotent.
     pub(crate) async fn close(&self) {
         match self {

@@ -165,10 +165,15 @@ impl Streamable {
         *stream = Some((session, task.abort_handle()));
     }
 
+    /// Drops everything that is under way.
+    pub fn stop(&self) {
+        self.shared.stop();
+    }
+
     /// Drops every exchange and tells a legacy server that its session is over; idempotent, takes
     /// two seconds at most.
     pub async fn end_session(&self) {
-        self.shared.stop();
+        self.stop();
         let peer = &self.shared.peer;
         if peer.session().is_none() {
             return;
@@ -188,7 +193,7 @@ impl Streamable {
 
 impl Drop for Streamable {
     fn drop(&mut self) {
-        self.shared.stop();
+        self.stop();
     }
 }
 
