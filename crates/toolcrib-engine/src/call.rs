@@ -17,6 +17,7 @@ use toolcrib_core::{
     rpc::error,
     sanitise,
     surface::{ListKind, Tool},
+    target::Target,
     template::UriTemplate,
 };
 use toolcrib_link::{Answer, Operation, Performing, RequestError, Session};
@@ -219,8 +220,10 @@ impl Engine {
             let (item, why) = (item.to_owned(), why.to_owned());
             return Err(CallError::Refused { server, item, why });
         }
-        if let Some(check) = part.check(item) {
-            check.arguments(given).map_err(|errors| CallError::Arguments {
+        if let Some(check) = part.check(item).cloned() {
+            let given = given.cloned();
+            let fit = judge(move || check.arguments(given.as_ref())).await;
+            fit.map_err(|errors| CallError::Arguments {
                 server: server.clone(),
                 item: item.to_owned(),
                 errors,
@@ -230,8 +233,12 @@ impl Engine {
         let mirrored = mirrored(part, tool, given, &self.options().limits);
         let mut called = self.send(part, operation, item, mirrored, options).await?;
         called.is_error = result::is_error(&called.result);
-        let check = part.check(item).filter(|_| self.options().results != ResultCheck::Off);
-        if let Some(Err(misfit)) = check.map(|check| check.result(&called.result)) {
+        if self.options().results == ResultCheck::Off || tool.output_schema.is_none() {
+            return Ok(called);
+        }
+        let Some(check) = part.check(item).cloned() else { return Ok(called) };
+        let result = called.result.clone();
+        if let Err(misfit) = judge(move || check.result(&result)).await {
             let why = misfit.to_string();
             if self.options().results == ResultCheck::Strict {
                 let item = item.to_owned();
@@ -297,7 +304,13 @@ impl Engine {
     async fn find(&self, kind: ListKind, name: &str) -> Result<(Arc<Part>, String), CallError> {
         let mut snapshot = self.snapshot();
         if snapshot.resolve(kind, name).is_err() && !snapshot.is_settled(&[kind]) {
-            snapshot = self.settled(&[kind], None).await;
+            // Servers that are tried over and over need not all be settled at any one time.
+            let most = snapshot.parts().map(|part| {
+                let timeouts = &part.config.timeouts;
+                timeouts.start + timeouts.list
+            });
+            let deadline = most.max().map(|most| Instant::now() + most);
+            snapshot = self.settled(&[kind], deadline).await;
         }
         let named = match snapshot.resolve(kind, name) {
             Ok(named) => named,
@@ -386,6 +399,19 @@ impl Engine {
     }
 }
 
+/// Judges a value by a server's schema. A hostile one takes seconds to compile and to judge by, so
+/// that is kept off the tasks of others.
+async fn judge<T: Send + 'static>(judging: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(judging).await {
+        Ok(judged) => judged,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is going, and with it whoever waits for this.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
 /// Why nothing has this name, when that is because what has it is not to be used.
 fn refused(snapshot: &Snapshot, kind: ListKind, name: &str) -> Option<CallError> {
     let names = Names::build(snapshot.parts().flat_map(|part| part.refused()));
@@ -419,7 +445,7 @@ fn mirrored(
     given: Option<&Raw>,
     limits: &Limits,
 ) -> Vec<(String, String)> {
-    let over_http = part.session.as_ref().is_some_and(|session| session.transport() != "stdio");
+    let over_http = matches!(part.config.target, Target::Http(_));
     match (&tool.input_schema, given) {
         (Some(schema), Some(given)) if over_http => headers::values(schema, given, limits),
         _ => Vec::new(),

@@ -88,7 +88,7 @@ impl Keeper {
                         Left::Ended(why) => {
                             session.close().await;
                             if session.era_was_wrong() {
-                                self.memory.forget(&self.config);
+                                remember(&self.memory, &self.config, Memory::forget).await;
                             }
                             if began.elapsed() > LIVED {
                                 backoff = Backoff::new();
@@ -290,9 +290,9 @@ async fn in_turn<T>(starts: &Arc<Semaphore>, start: impl Future<Output = T>) -> 
 
 /// Connects once, in the era that is remembered, and remembers what is found.
 async fn reach(
-    config: &ServerConfig,
+    config: &Arc<ServerConfig>,
     options: &Options,
-    memory: &Memory,
+    memory: &Arc<Memory>,
 ) -> Result<Arc<Session>, ConnectError> {
     let now = SystemTime::now();
     let known_era = if options.probe_afresh { None } else { memory.recall(config, now) };
@@ -307,13 +307,35 @@ async fn reach(
     let lookup = |name: &str| std::env::var(name).ok();
     let outcome = connect(config, &lookup, connecting).await;
     match &outcome {
-        Ok(session) => memory.learn(config, &session.negotiated(), SystemTime::now()),
-        Err(ConnectError::Handshake { .. }) => memory.forget(config),
+        Ok(session) => {
+            let (negotiated, now) = (session.negotiated(), SystemTime::now());
+            let learn = move |memory: &Memory, config: &ServerConfig| {
+                memory.learn(config, &negotiated, now);
+            };
+            remember(memory, config, learn).await;
+        }
+        Err(ConnectError::Handshake { .. }) => remember(memory, config, Memory::forget).await,
         Err(_) => {}
     }
     outcome.map(Arc::new)
 }
 
+/// Changes the memory, off the tasks of others, since its file may be on a slow disk. A disk that
+/// hangs is not waited for.
+async fn remember(
+    memory: &Arc<Memory>,
+    config: &Arc<ServerConfig>,
+    change: impl FnOnce(&Memory, &ServerConfig) + Send + 'static,
+) {
+    let (memory, config) = (Arc::clone(memory), Arc::clone(config));
+    let changing = tokio::task::spawn_blocking(move || change(&memory, &config));
+    if tokio::time::timeout(REMEMBERED_WITHIN, changing).await.is_err() {
+        tracing::debug!("the era is still being written down");
+    }
+}
+
+/// How long a server waits for its era to be written down.
+const REMEMBERED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long the first list waits for the change stream to be acknowledged.
 const ACKNOWLEDGED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
 /// Most servers that are started at the same time.

@@ -9,7 +9,10 @@ use std::{
     fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -35,6 +38,10 @@ const MAX_BYTES: u64 = 4 << 20;
 pub struct Memory {
     path: Option<PathBuf>,
     eras: Mutex<HashMap<String, Remembered>>,
+    /// Held while the file is written, so that looking up an era never waits for a disk.
+    saving: Mutex<()>,
+    /// True when the file is older than `eras`. Of many who want to save at once, few write.
+    unsaved: AtomicBool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,23 +57,23 @@ impl Memory {
     /// Reads the memory at `path`; a missing or damaged file is an empty memory.
     pub fn at(path: Option<PathBuf>) -> Self {
         let eras = path.as_deref().map(read).unwrap_or_default();
-        Self { path, eras: Mutex::new(eras) }
+        Self { path, eras: Mutex::new(eras), ..Self::default() }
     }
 
     /// The era of a target, unless it has faded.
     pub fn recall(&self, config: &ServerConfig, now: SystemTime) -> Option<Era> {
-        let eras = self.eras.lock().unwrap_or_else(PoisonError::into_inner);
+        let eras = self.lock();
         let known = eras.get(&key(config))?;
         let age = seconds(now).checked_sub(known.at)?;
         (age < FADES_AFTER.as_secs()).then_some(known.era)
     }
 
-    /// Remembers what a handshake found. A changed server version makes the next one probe again.
+    /// Remembers what a handshake found; writes the file, so it may wait for a disk. A changed server version makes the next one probe again.
     pub fn learn(&self, config: &ServerConfig, negotiated: &Negotiated, now: SystemTime) {
         let key = key(config);
         let version = negotiated.server_label().map(|(_, version)| version).unwrap_or_default();
         let version = version.chars().take(VERSION_CHARS).collect::<String>();
-        let mut eras = self.eras.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut eras = self.lock();
         let known = eras.get(&key);
         let changed = known.is_some_and(|known| known.version != version);
         if changed {
@@ -78,27 +85,44 @@ impl Memory {
             }
             eras.insert(key, Remembered { era: negotiated.era, version, at: seconds(now) });
         }
-        self.save(&mut eras);
+        forget_oldest(&mut eras);
+        drop(eras);
+        self.save();
     }
 
-    /// Forgets a target, after an era error.
+    /// Forgets a target, after an era error; writes the file, so it may wait for a disk.
     pub fn forget(&self, config: &ServerConfig) {
-        let mut eras = self.eras.lock().unwrap_or_else(PoisonError::into_inner);
-        if eras.remove(&key(config)).is_some() {
-            self.save(&mut eras);
+        let mut eras = self.lock();
+        let forgotten = eras.remove(&key(config)).is_some();
+        drop(eras);
+        if forgotten {
+            self.save();
         }
     }
 
-    fn save(&self, eras: &mut HashMap<String, Remembered>) {
-        while eras.len() > MOST {
-            let oldest = eras.iter().min_by_key(|(_, known)| known.at).map(|(key, _)| key.clone());
-            oldest.and_then(|key| eras.remove(&key));
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Remembered>> {
+        self.eras.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn save(&self) {
+        let Some(path) = &self.path else { return };
+        self.unsaved.store(true, Ordering::Release);
+        let _saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.unsaved.swap(false, Ordering::AcqRel) {
+            // Whoever wrote while we waited saved what we changed, too.
+            return;
         }
-        if let Some(path) = &self.path
-            && let Err(error) = write(path, eras)
-        {
+        let eras = self.lock().clone();
+        if let Err(error) = write(path, &eras) {
             tracing::debug!(path = %path.display(), %error, "eras not remembered");
         }
+    }
+}
+
+fn forget_oldest(eras: &mut HashMap<String, Remembered>) {
+    while eras.len() > MOST {
+        let oldest = eras.iter().min_by_key(|(_, known)| known.at).map(|(key, _)| key.clone());
+        oldest.and_then(|key| eras.remove(&key));
     }
 }
 
