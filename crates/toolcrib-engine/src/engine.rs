@@ -191,3 +191,6 @@ impl Drop for Engine {
 
 /// How long closing everything may take.
 const SHUTDOWN: Duration = Duration::from_secs(7);
+
+#[cfg(test)]
+mod tests;
