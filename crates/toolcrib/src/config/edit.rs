@@ -11,6 +11,7 @@ use std::{
 use thiserror::Error;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value, value};
 use toolcrib_core::{
+    catalog::is_server_name,
     target::{Command, Endpoint, HttpFlavor, ServerConfig, Target, Timeouts},
     version::EraPolicy,
 };
@@ -80,7 +81,7 @@ fn did_you_mean(near: Option<&str>) -> String {
 /// The name is taken or unfit, or the file cannot be changed.
 pub(crate) fn add(file: &Path, server: &ServerConfig, force: bool) -> Result<(), EditError> {
     let name = &server.name;
-    if !names::is_valid(name) {
+    if !is_server_name(name) {
         return Err(EditError::Name { name: name.clone() });
     }
     change(file, |document| {

@@ -7,15 +7,11 @@
 use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest as _, Sha256};
+use toolcrib_core::catalog::is_server_name;
 
 const LONGEST: usize = 64;
 /// Bytes of the hash that stand behind a name, in hexadecimal.
 const HASH_BYTES: usize = 4;
-
-/// True for a name that is used as it is.
-pub(crate) fn is_valid(name: &str) -> bool {
-    (1..=LONGEST).contains(&name.len()) && name.bytes().all(is_name_byte)
-}
 
 /// A fitting name for one that is not, as far as one name alone can tell.
 pub(crate) fn suggestion(name: &str) -> String {
@@ -30,13 +26,13 @@ pub(crate) fn suggestion(name: &str) -> String {
 /// different.
 pub(crate) fn fit(names: &[&str]) -> Vec<String> {
     let mut taken: HashSet<String> =
-        names.iter().filter(|name| is_valid(name)).map(|&name| name.to_owned()).collect();
+        names.iter().filter(|name| is_server_name(name)).map(|&name| name.to_owned()).collect();
     let mut wanted: HashMap<String, usize> = HashMap::new();
-    for name in names.iter().filter(|name| !is_valid(name)) {
+    for name in names.iter().filter(|name| !is_server_name(name)) {
         *wanted.entry(base(name)).or_default() += 1;
     }
     let mut fit_one = |name: &str| {
-        if is_valid(name) {
+        if is_server_name(name) {
             return name.to_owned();
         }
         let base = base(name);
@@ -56,16 +52,13 @@ pub(crate) fn fit(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| fit_one(name)).collect()
 }
 
-fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+fn fits(c: char) -> bool {
+    is_server_name(c.encode_utf8(&mut [0; 4]))
 }
 
 /// The name with each run of other characters as one `-`.
 fn base(name: &str) -> String {
-    let parts: Vec<_> = name
-        .split(|c: char| !u8::try_from(c).is_ok_and(is_name_byte))
-        .filter(|part| !part.is_empty())
-        .collect();
+    let parts: Vec<_> = name.split(|c: char| !fits(c)).filter(|part| !part.is_empty()).collect();
     parts.join("-")
 }
 
@@ -95,7 +88,7 @@ mod tests {
         let check = |name: &str, expect: &str| {
             assert_eq!(fit(&[name]), [expect], "{name}");
             assert_eq!(suggestion(name), expect, "{name}");
-            assert!(is_valid(expect), "{expect}");
+            assert!(is_server_name(expect), "{expect}");
         };
         check("git_hub-1", "git_hub-1");
         check("My Server", "My-Server");

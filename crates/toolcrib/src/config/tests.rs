@@ -1,17 +1,21 @@
 //! The whole way from files to servers.
 
-use std::{fs, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
-use proptest::prelude::*;
+use proptest::prelude::{
+    ProptestConfig, Strategy, any, prop, prop_assert, prop_assert_eq, proptest,
+};
 use tempfile::TempDir;
 use toolcrib_core::{
-    target::{HttpFlavor, Target},
+    catalog::is_server_name,
+    target::{HttpFlavor, ServerConfig, Target},
     version::EraPolicy,
 };
 
 use super::{
+    Loaded, document, load,
     locate::{Candidate, Search, Trust},
-    *,
+    names,
 };
 
 /// A folder with files, and what reading them in this order came to.
@@ -547,7 +551,7 @@ proptest! {
     fn names_always_fit_and_differ(names in prop::collection::hash_set(".{0,80}|[a-c .-]{0,4}", 0..20)) {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let fitted = names::fit(&names);
-        prop_assert!(fitted.iter().all(|name| names::is_valid(name)));
+        prop_assert!(fitted.iter().all(|name| is_server_name(name)));
         let different: std::collections::HashSet<_> = fitted.iter().collect();
         prop_assert_eq!(different.len(), names.len());
     }
