@@ -274,7 +274,7 @@ fn hashed(server: &str, item: &str, hash_chars: usize) -> String {
 mod tests {
     use std::collections::{BTreeSet, HashSet};
 
-    use proptest::prelude::*;
+    use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
     use super::*;
 

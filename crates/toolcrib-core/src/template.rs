@@ -559,7 +559,7 @@ fn splits_triplet(bytes: &[u8], end: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::prelude::{prop_assert_eq, proptest};
 
     use super::*;
 

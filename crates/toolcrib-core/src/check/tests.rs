@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use proptest::prelude::*;
+use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_oneof, proptest};
 use serde_json::{Value, json};
 
 use super::{ToolCheck, look_over};

@@ -62,7 +62,7 @@ fn marked(value: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
     use super::*;
 
