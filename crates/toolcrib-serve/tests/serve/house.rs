@@ -3,10 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use toolcrib_core::{raw::Raw, rpc::method};
+use tokio::sync::{Barrier, Notify};
+use toolcrib_core::{
+    raw::Raw,
+    rpc::{RpcError, method},
+};
 use toolcrib_serve::{
-    Answer, CacheScope, Change, Changes, Handler, ListKind, Peer, Request, ServerAbout,
-    invalid_params, method_not_found,
+    Answer, CacheScope, Change, Changes, Handler, ListKind, LogLevel, Peer, Request, ServerAbout,
+    invalid_params, method_not_found, unknown_resource,
 };
 
 /// Longest wait for anything a test expects.
@@ -15,11 +19,31 @@ pub(crate) const SOON: Duration = Duration::from_secs(10);
 pub(crate) struct House {
     about: Arc<ServerAbout>,
     changes: Changes,
+    /// A guest began to wait.
+    pub(crate) waiting: Notify,
+    /// A guest that waited was dropped.
+    pub(crate) left: Notify,
+    /// Two guests meet here; one alone stays for ever.
+    meeting: Barrier,
+}
+
+/// Says that it is dropped.
+struct Guest<'a>(&'a Notify);
+
+impl Drop for Guest<'_> {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 impl House {
     pub(crate) fn new() -> Arc<Self> {
-        let capabilities = json!({"tools": {"listChanged": true}, "prompts": {}});
+        let capabilities = json!({
+            "tools": {"listChanged": true},
+            "prompts": {},
+            "resources": {"subscribe": true},
+            "logging": {},
+        });
         let about = ServerAbout {
             name: "house".to_owned(),
             version: "1.2.3".to_owned(),
@@ -29,11 +53,59 @@ impl House {
             ttl_ms: 5_000,
             cache_scope: CacheScope::Public,
         };
-        Arc::new(Self { about: Arc::new(about), changes: Changes::new() })
+        Arc::new(Self {
+            about: Arc::new(about),
+            changes: Changes::new(),
+            waiting: Notify::new(),
+            left: Notify::new(),
+            meeting: Barrier::new(2),
+        })
     }
 
     pub(crate) fn change(&self, kind: ListKind) {
         self.changes.announce(Change::List(kind));
+    }
+
+    pub(crate) fn rewrite(&self, uri: &str) {
+        self.changes.announce(Change::Resource(uri.to_owned()));
+    }
+
+    async fn call(&self, request: &Request, peer: &Peer) -> Result<Raw, RpcError> {
+        let params: Value = request.read()?;
+        match params["name"].as_str() {
+            Some("knock") => {}
+            Some("wait") => {
+                let _guest = Guest(&self.left);
+                self.waiting.notify_one();
+                tokio::time::sleep(SOON * 6).await;
+            }
+            Some("linger") => {
+                self.waiting.notify_one();
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                self.change(ListKind::Tools);
+            }
+            Some("meet") => {
+                self.meeting.wait().await;
+            }
+            Some("count") => {
+                peer.progress(1.0, Some(2.0), Some("half")).await;
+                peer.progress(2.0, Some(2.0), None).await;
+            }
+            Some("mutter") => {
+                peer.log(LogLevel::Debug, None, &"too low").await;
+                peer.log(LogLevel::Warning, Some("door"), &json!({"hinge": "dry"})).await;
+            }
+            Some("collapse") => panic!("a tool that fails on purpose"),
+            Some("shrug") => return Ok(Raw::of(&"no object")),
+            // Line breaks between tokens are good JSON.
+            Some("sprawl") => return Ok(Raw::parse("{\n \"content\":\r\n []\n}").unwrap()),
+            Some("ask") => {
+                let ask = r#"{"resultType":"input_required","requestState":"\u0073","_meta":{"a/b":1.0}}"#;
+                return Ok(Raw::parse(ask).unwrap());
+            }
+            _ => return Err(invalid_params("there is no such tool")),
+        }
+        Ok(Raw::of(&json!({"content": [{"type": "text", "text": "come in"}]})))
     }
 }
 
@@ -55,16 +127,20 @@ impl Handler for House {
                 )
                 .unwrap()),
                 method::PROMPTS_LIST => Ok(Raw::of(&json!({"prompts": []}))),
-                method::TOOLS_CALL => {
-                    let params: Value = request.read()?;
-                    match params["name"].as_str() {
-                        Some("knock") => {}
-                        Some("wait") => tokio::time::sleep(SOON * 6).await,
-                        Some("count") => peer.progress(1.0, Some(2.0), Some("half")).await,
-                        _ => return Err(invalid_params("there is no such tool")),
-                    }
-                    Ok(Raw::of(&json!({"content": [{"type": "text", "text": "come in"}]})))
+                method::RESOURCES_LIST => {
+                    Ok(Raw::of(&json!({"resources": [{"uri": "door:front", "name": "front"}]})))
                 }
+                method::TEMPLATES_LIST => Ok(Raw::of(&json!({"resourceTemplates": []}))),
+                method::RESOURCES_READ => {
+                    let params: Value = request.read()?;
+                    let uri = params["uri"].as_str().unwrap_or_default();
+                    if uri != "door:front" {
+                        return Err(unknown_resource(request.era, uri));
+                    }
+                    // Its own word on how long it keeps.
+                    Ok(Raw::of(&json!({"contents": [{"uri": uri, "text": "oak"}], "ttlMs": 7})))
+                }
+                method::TOOLS_CALL => self.call(&request, &peer).await,
                 other => Err(method_not_found(other)),
             }
         })

@@ -13,24 +13,33 @@ use toolcrib_serve::{EraSupport, HttpOptions, ListKind, serve_http};
 
 use crate::house::{House, SOON, code, fits, initialize, legacy, modern};
 
-struct Server {
-    house: Arc<House>,
+pub(crate) struct Server {
+    pub(crate) house: Arc<House>,
     address: String,
     stop: Option<oneshot::Sender<()>>,
 }
 
-struct Reply {
-    status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    /// The messages, be it one or an event stream.
+    pub(crate) fn messages(&self) -> Vec<Value> {
+        if self.header("content-type") != Some("text/event-stream") {
+            return vec![self.json()];
+        }
+        let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        data.map(|data| serde_json::from_str(data).unwrap()).collect()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (found, value) = line.split_once(':')?;
             found.eq_ignore_ascii_case(name).then(|| value.trim())
@@ -38,13 +47,28 @@ impl Reply {
     }
 }
 
+impl Reply {
+    /// Reads a connection to its end.
+    pub(crate) async fn of(mut stream: TcpStream) -> Self {
+        let mut bytes = Vec::new();
+        timeout(SOON, stream.read_to_end(&mut bytes)).await.expect("an answer in time").unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Self { status, head: head.to_owned(), body: body.to_owned() }
+    }
+}
+
 impl Server {
-    async fn new(era: EraSupport) -> Self {
+    pub(crate) async fn new(era: EraSupport) -> Self {
+        Self::with(HttpOptions { era, ..HttpOptions::default() }).await
+    }
+
+    async fn with(options: HttpOptions) -> Self {
         let house = House::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (stop, stopped) = oneshot::channel::<()>();
-        let options = HttpOptions { era, ..HttpOptions::default() };
         let handler = Arc::clone(&house);
         tokio::spawn(async move {
             let shutdown = async move {
@@ -71,36 +95,49 @@ impl Server {
     }
 
     async fn send(&self, verb: &str, headers: &[(&str, &str)], body: &str) -> Reply {
-        let mut stream = self.open(verb, headers, body).await;
-        let mut bytes = Vec::new();
-        timeout(SOON, stream.read_to_end(&mut bytes)).await.expect("an answer in time").unwrap();
-        let text = String::from_utf8(bytes).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply { status, head: head.to_owned(), body: body.to_owned() }
+        Reply::of(self.open(verb, headers, body).await).await
     }
 
-    async fn post(&self, more: &[(&str, &str)], message: &Value) -> Reply {
+    /// Posts a message and gives the open connection.
+    pub(crate) async fn begin(&self, more: &[(&str, &str)], message: &Value) -> TcpStream {
         let mut headers = vec![
             ("Content-Type", "application/json"),
             ("Accept", "application/json, text/event-stream"),
         ];
         headers.extend_from_slice(more);
-        self.send("POST", &headers, &message.to_string()).await
+        self.open("POST", &headers, &message.to_string()).await
+    }
+
+    pub(crate) async fn post(&self, more: &[(&str, &str)], message: &Value) -> Reply {
+        Reply::of(self.begin(more, message).await).await
     }
 
     async fn modern(&self, message: &Value) -> Reply {
-        let method = message["method"].as_str().unwrap();
-        let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
-        if let Some(name) = message["params"]["name"].as_str() {
-            headers.push(("Mcp-Name", name));
-        }
-        self.post(&headers, message).await
+        self.post(&mirror(message), message).await
+    }
+
+    /// Starts a session; gives its id.
+    pub(crate) async fn session(&self, version: &str) -> String {
+        let reply = self.post(&[], &initialize(version)).await;
+        let id = reply.header("mcp-session-id").expect("a session").to_owned();
+        let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(self.post(&[("Mcp-Session-Id", &id)], &told).await.status, 202);
+        id
     }
 }
 
+/// The headers that say what a modern message says.
+pub(crate) fn mirror(message: &Value) -> Vec<(&str, &str)> {
+    let params = &message["params"];
+    let mut headers = vec![("MCP-Protocol-Version", "2026-07-28")];
+    headers.extend(message["method"].as_str().map(|method| ("Mcp-Method", method)));
+    let name = params["name"].as_str().or(params["uri"].as_str());
+    headers.extend(name.map(|name| ("Mcp-Name", name)));
+    headers
+}
+
 /// Reads until `part` has come.
-async fn read_until(stream: &mut TcpStream, part: &str) -> String {
+pub(crate) async fn read_until(stream: &mut TcpStream, part: &str) -> String {
     let mut text = String::new();
     let mut buffer = [0_u8; 4_096];
     while !text.contains(part) {

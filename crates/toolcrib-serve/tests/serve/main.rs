@@ -5,3 +5,4 @@
 mod house;
 mod stdio;
 mod http;
+mod both;

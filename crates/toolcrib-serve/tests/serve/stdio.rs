@@ -8,6 +8,7 @@ use tokio::{
         AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf,
         WriteHalf,
     },
+    sync::oneshot,
     task::JoinHandle,
     time::timeout,
 };
@@ -15,37 +16,45 @@ use toolcrib_serve::{EraSupport, ListKind, StdioOptions, serve_stdio};
 
 use crate::house::{House, SOON, code, fits, initialize, legacy, modern};
 
-struct Client {
-    house: Arc<House>,
-    write: Option<WriteHalf<DuplexStream>>,
+pub(crate) struct Client {
+    pub(crate) house: Arc<House>,
+    write: WriteHalf<DuplexStream>,
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     serving: JoinHandle<io::Result<()>>,
+    stop: Option<oneshot::Sender<()>>,
 }
 
 impl Client {
-    fn new(era: EraSupport) -> Self {
+    pub(crate) fn new(era: EraSupport) -> Self {
+        Self::with(StdioOptions { era, ..StdioOptions::default() })
+    }
+
+    fn with(options: StdioOptions) -> Self {
         let house = House::new();
         let (ours, theirs) = tokio::io::duplex(64 << 10);
         let (reader, writer) = tokio::io::split(theirs);
-        let options = StdioOptions { era, ..StdioOptions::default() };
+        let (stop, stopped) = oneshot::channel::<()>();
         let handler = Arc::clone(&house);
         let serving = tokio::spawn(async move {
-            serve_stdio(handler, reader, writer, options, std::future::pending()).await
+            let shutdown = async move {
+                let _ = stopped.await;
+            };
+            serve_stdio(handler, reader, writer, options, shutdown).await
         });
         let (read, write) = tokio::io::split(ours);
-        Self { house, write: Some(write), lines: BufReader::new(read).lines(), serving }
+        let lines = BufReader::new(read).lines();
+        Self { house, write, lines, serving, stop: Some(stop) }
     }
 
-    async fn send(&mut self, text: &str) {
-        let write = self.write.as_mut().unwrap();
-        write.write_all(format!("{text}\n").as_bytes()).await.unwrap();
+    pub(crate) async fn send(&mut self, text: &str) {
+        self.write.write_all(format!("{text}\n").as_bytes()).await.unwrap();
     }
 
     async fn line(&mut self) -> String {
         timeout(SOON, self.lines.next_line()).await.expect("an answer in time").unwrap().unwrap()
     }
 
-    async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         serde_json::from_str(&self.line().await).unwrap()
     }
 
@@ -182,18 +191,6 @@ async fn a_running_request_holds_up_no_other_and_can_be_given_up() {
 }
 
 #[tokio::test]
-async fn progress_comes_before_the_result_and_only_when_asked_for() {
-    let mut client = Client::new(EraSupport::Dual);
-    let params = json!({"name": "count", "_meta": {"progressToken": "p"}});
-    let told = client.ask(modern(1, "tools/call", params)).await;
-    assert_eq!(told["method"], "notifications/progress");
-    assert_eq!(told["params"]["progressToken"], "p");
-    assert_eq!(client.next().await["id"], 1);
-    let answer = client.ask(modern(2, "tools/call", json!({"name": "count"}))).await;
-    assert_eq!(answer["id"], 2);
-}
-
-#[tokio::test]
 async fn what_is_no_request_is_an_error_and_ends_nothing() {
     let mut client = Client::new(EraSupport::Dual);
     client.send("{broken").await;
@@ -207,7 +204,7 @@ async fn the_end_of_input_ends_the_serving_with_a_word_to_listeners() {
     let mut client = Client::new(EraSupport::Dual);
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     client.ask(modern(7, "subscriptions/listen", wanted)).await;
-    client.write.as_mut().unwrap().shutdown().await.unwrap();
+    client.write.shutdown().await.unwrap();
     let last = client.next().await;
     assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(7), &json!("complete")));
     timeout(SOON, client.serving).await.expect("an end in time").unwrap().unwrap();

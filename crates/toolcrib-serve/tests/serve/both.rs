@@ -1,0 +1,290 @@
+//! What holds in each era on each transport: every body runs four times.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::{net::TcpStream, time::timeout};
+use toolcrib_core::version::Era;
+use toolcrib_serve::EraSupport;
+
+use crate::{
+    house::{House, SOON, code, fits, initialize, legacy, modern},
+    http::{Reply, Server, mirror},
+    stdio::Client,
+};
+
+enum Wire {
+    Pipe(Box<Client>),
+    Socket(Server, Option<String>),
+}
+
+/// A client of one era on one transport; a legacy one has shaken hands.
+struct Talk {
+    era: Era,
+    wire: Wire,
+    last_id: i64,
+    /// Answers read while another was waited for.
+    early: Vec<Value>,
+}
+
+/// A request that is not answered yet.
+struct Begun {
+    id: i64,
+    stream: Option<TcpStream>,
+}
+
+impl Talk {
+    async fn new(era: Era, socket: bool) -> Self {
+        let wire = if socket {
+            let server = Server::new(EraSupport::Dual).await;
+            let session = match era {
+                Era::Modern => None,
+                Era::Legacy => Some(server.session("2025-11-25").await),
+            };
+            Wire::Socket(server, session)
+        } else {
+            let mut client = Client::new(EraSupport::Dual);
+            if era == Era::Legacy {
+                client.send(&initialize("2025-11-25").to_string()).await;
+                client.next().await;
+                client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+            }
+            Wire::Pipe(Box::new(client))
+        };
+        Self { era, wire, last_id: 1, early: Vec::new() }
+    }
+
+    fn house(&self) -> &Arc<House> {
+        match &self.wire {
+            Wire::Pipe(client) => &client.house,
+            Wire::Socket(server, _) => &server.house,
+        }
+    }
+
+    /// The published schema of this era.
+    fn revision(&self) -> &'static str {
+        match self.era {
+            Era::Modern => "2026-07-28",
+            Era::Legacy => "2025-11-25",
+        }
+    }
+
+    async fn begin(&mut self, method: &str, params: Value) -> Begun {
+        self.last_id += 1;
+        let id = self.last_id;
+        let message = match self.era {
+            Era::Modern => modern(id, method, params),
+            Era::Legacy => legacy(id, method, params),
+        };
+        let stream = match &mut self.wire {
+            Wire::Pipe(client) => {
+                client.send(&message.to_string()).await;
+                None
+            }
+            Wire::Socket(server, None) => Some(server.begin(&mirror(&message), &message).await),
+            Wire::Socket(server, Some(session)) => {
+                Some(server.begin(&[("Mcp-Session-Id", session)], &message).await)
+            }
+        };
+        Begun { id, stream }
+    }
+
+    /// Every message of a request, the answer last.
+    async fn finish(&mut self, begun: Begun) -> Vec<Value> {
+        let Wire::Pipe(client) = &mut self.wire else {
+            return Reply::of(begun.stream.unwrap()).await.messages();
+        };
+        let mut told = Vec::new();
+        if let Some(at) = self.early.iter().position(|answer| answer["id"] == begun.id) {
+            return vec![self.early.remove(at)];
+        }
+        loop {
+            let message = client.next().await;
+            if message["id"] == begun.id {
+                told.push(message);
+                return told;
+            }
+            let kept = if message["id"].is_null() { &mut told } else { &mut self.early };
+            kept.push(message);
+        }
+    }
+
+    async fn ask(&mut self, method: &str, params: Value) -> Value {
+        let begun = self.begin(method, params).await;
+        self.finish(begun).await.pop().unwrap()
+    }
+
+    async fn call(&mut self, tool: &str) -> Value {
+        self.ask("tools/call", json!({"name": tool})).await
+    }
+
+    /// Gives a request up as this transport does in this era.
+    async fn give_up(&mut self, begun: Begun) {
+        let told = json!({
+            "jsonrpc": "2.0",
+            "method": "notifications/cancelled",
+            "params": {"requestId": begun.id},
+        });
+        match &mut self.wire {
+            Wire::Pipe(client) => client.send(&told.to_string()).await,
+            Wire::Socket(_, None) => drop(begun.stream),
+            Wire::Socket(server, Some(session)) => {
+                let reply = server.post(&[("Mcp-Session-Id", session)], &told).await;
+                assert_eq!(reply.status, 202);
+            }
+        }
+    }
+}
+
+async fn everywhere(body: impl AsyncFn(Talk)) {
+    for era in [Era::Modern, Era::Legacy] {
+        for socket in [false, true] {
+            body(Talk::new(era, socket).await).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_answer_fits_its_schema() {
+    everywhere(async |mut talk| {
+        for (method, definition, params) in [
+            ("tools/list", "ListToolsResult", json!({})),
+            ("prompts/list", "ListPromptsResult", json!({})),
+            ("resources/list", "ListResourcesResult", json!({})),
+            ("resources/templates/list", "ListResourceTemplatesResult", json!({})),
+            ("resources/read", "ReadResourceResult", json!({"uri": "door:front"})),
+            ("tools/call", "CallToolResult", json!({"name": "knock"})),
+        ] {
+            let answer = talk.ask(method, params).await;
+            fits(talk.revision(), "JSONRPCResultResponse", &answer);
+            let result = &answer["result"];
+            fits(talk.revision(), definition, result);
+            let modern = talk.era == Era::Modern;
+            let info = &result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"];
+            assert_eq!(info == "house", modern, "{method}: {result}");
+            assert_eq!(result["resultType"] == "complete", modern, "{method}: {result}");
+            let cached = modern && method != "tools/call";
+            assert_eq!(result["cacheScope"] == "public", cached, "{method}: {result}");
+        }
+        let answer = talk.call("no-such").await;
+        fits(talk.revision(), "JSONRPCErrorResponse", &answer);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_handler_says_itself_is_never_replaced() {
+    everywhere(async |mut talk| {
+        let result = talk.ask("resources/read", json!({"uri": "door:front"})).await;
+        assert_eq!(result["result"]["ttlMs"], 7);
+        let result = &talk.call("ask").await["result"];
+        assert_eq!(result["resultType"], "input_required");
+        assert_eq!(result["_meta"]["a/b"], 1.0);
+        // An open question is nothing to keep.
+        assert!(result.get("ttlMs").is_none() && result.get("cacheScope").is_none(), "{result}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_not_declared_is_not_there() {
+    everywhere(async |mut talk| {
+        for method in ["completion/complete", "no/such"] {
+            assert_eq!(code(&talk.ask(method, json!({})).await), -32601, "{method}");
+        }
+        let answer = talk.ask("resources/read", json!({"uri": "door:back"})).await;
+        let expected = if talk.era == Era::Modern { -32602 } else { -32002 };
+        assert_eq!(code(&answer), expected);
+        assert_eq!(answer["error"]["data"]["uri"], "door:back");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn requests_run_at_the_same_time() {
+    everywhere(async |mut talk| {
+        let first = talk.begin("tools/call", json!({"name": "meet"})).await;
+        let second = talk.begin("tools/call", json!({"name": "meet"})).await;
+        for begun in [second, first] {
+            let answer = talk.finish(begun).await.pop().unwrap();
+            assert_eq!(answer["result"]["content"][0]["text"], "come in");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_given_up_is_dropped() {
+    everywhere(async |mut talk| {
+        let house = Arc::clone(talk.house());
+        let begun = talk.begin("tools/call", json!({"name": "wait"})).await;
+        timeout(SOON, house.waiting.notified()).await.expect("it began");
+        talk.give_up(begun).await;
+        timeout(SOON, house.left.notified()).await.expect("it was dropped");
+        assert_eq!(talk.call("knock").await["result"]["content"][0]["text"], "come in");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn progress_grows_and_precedes_the_answer() {
+    everywhere(async |mut talk| {
+        let params = json!({"name": "count", "_meta": {"progressToken": 99}});
+        let begun = talk.begin("tools/call", params).await;
+        let told = talk.finish(begun).await;
+        let steps: Vec<_> = told[..told.len() - 1].iter().collect();
+        for step in &steps {
+            fits(talk.revision(), "ProgressNotification", step);
+            assert_eq!(step["params"]["progressToken"], 99);
+        }
+        let grown: Vec<_> = steps.iter().map(|step| step["params"]["progress"].as_f64()).collect();
+        assert_eq!(grown, [Some(1.0), Some(2.0)]);
+        let begun = talk.begin("tools/call", json!({"name": "count"})).await;
+        assert_eq!(talk.finish(begun).await.len(), 1, "nobody asked for progress");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn log_messages_come_at_the_level_that_was_asked_for() {
+    everywhere(async |mut talk| {
+        let mut params = json!({"name": "mutter"});
+        let logged = |told: Vec<Value>| -> Vec<Value> {
+            told.into_iter().filter(|one| one["method"] == "notifications/message").collect()
+        };
+        if talk.era == Era::Modern {
+            let begun = talk.begin("tools/call", params.clone()).await;
+            assert_eq!(logged(talk.finish(begun).await), Vec::<Value>::new());
+            params["_meta"]["io.modelcontextprotocol/logLevel"] = "notice".into();
+        } else {
+            let answer = talk.ask("logging/setLevel", json!({"level": "notice"})).await;
+            assert_eq!(answer["result"], json!({}));
+            let answer = talk.ask("logging/setLevel", json!({"level": "loud"})).await;
+            assert_eq!(code(&answer), -32602);
+        }
+        let begun = talk.begin("tools/call", params).await;
+        let told = logged(talk.finish(begun).await);
+        assert_eq!(told.len(), 1, "{told:?}");
+        fits(talk.revision(), "LoggingMessageNotification", &told[0]);
+        assert_eq!(
+            (&told[0]["params"]["level"], &told[0]["params"]["logger"]),
+            (&"warning".into(), &"door".into())
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_handler_that_fails_costs_its_request_only() {
+    everywhere(async |mut talk| {
+        for tool in ["collapse", "shrug"] {
+            assert_eq!(code(&talk.call(tool).await), -32603, "{tool}");
+        }
+        // A line break inside a result would end the message on a pipe, and the event over HTTP.
+        let params = json!({"name": "sprawl", "_meta": {"progressToken": 1}});
+        let answer = talk.ask("tools/call", params).await;
+        assert_eq!(answer["result"]["content"], json!([]));
+        assert_eq!(talk.call("knock").await["result"]["content"][0]["text"], "come in");
+    })
+    .await;
+}
