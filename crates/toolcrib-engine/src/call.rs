@@ -250,7 +250,8 @@ impl Engine {
     }
 
     /// Reads a resource by URI, from the one server that lists it or has a template that fits it,
-    /// or from `server`.
+    /// or from `server`. While servers are still starting, one that nobody has shown yet is waited
+    /// for.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -260,7 +261,12 @@ impl Engine {
         server: Option<&str>,
         options: CallOptions,
     ) -> Result<Called, CallError> {
-        let part = self.owner_of(uri, server)?;
+        let kinds = [ListKind::Resources, ListKind::ResourceTemplates];
+        let unknown = |seen: &Snapshot| {
+            matches!(owner_of(seen, uri, server), Err(CallError::UnknownUri { .. }))
+        };
+        let snapshot = self.seen(&kinds, |seen| !unknown(seen)).await;
+        let part = owner_of(&snapshot, uri, server)?;
         self.touch(part.name());
         let operation = Operation::Read { uri: uri.to_owned() };
         self.send(&part, operation, uri, Vec::new(), options).await
@@ -302,16 +308,7 @@ impl Engine {
     /// Finds an item; a name that leads nowhere while servers are still starting is looked for
     /// again when they have settled.
     async fn find(&self, kind: ListKind, name: &str) -> Result<(Arc<Part>, String), CallError> {
-        let mut snapshot = self.snapshot();
-        if snapshot.resolve(kind, name).is_err() && !snapshot.is_settled(&[kind]) {
-            // Servers that are tried over and over need not all be settled at any one time.
-            let most = snapshot.parts().map(|part| {
-                let timeouts = &part.config.timeouts;
-                timeouts.start + timeouts.list
-            });
-            let deadline = most.max().map(|most| Instant::now() + most);
-            snapshot = self.settled(&[kind], deadline).await;
-        }
+        let snapshot = self.seen(&[kind], |seen| seen.resolve(kind, name).is_ok()).await;
         let named = match snapshot.resolve(kind, name) {
             Ok(named) => named,
             Err(error) => return Err(refused(&snapshot, kind, name).unwrap_or(error.into())),
@@ -320,30 +317,20 @@ impl Engine {
         Ok((Arc::clone(part), named.item.clone()))
     }
 
-    fn owner_of(&self, uri: &str, server: Option<&str>) -> Result<Arc<Part>, CallError> {
+    /// The snapshot as it is when it shows what is looked for; else as it is when all servers have
+    /// settled `kinds`.
+    async fn seen(&self, kinds: &[ListKind], shows: impl Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
         let snapshot = self.snapshot();
-        if let Some(server) = server {
-            let part = snapshot.part(server).ok_or_else(|| NameError::unknown(server))?;
-            return Ok(Arc::clone(part));
+        if shows(&snapshot) || snapshot.is_settled(kinds) {
+            return snapshot;
         }
-        let owners = |owns: &dyn Fn(&Part) -> bool| -> Vec<Arc<Part>> {
-            snapshot.parts().filter(|part| owns(part)).cloned().collect()
-        };
-        let mut found = owners(&|part| part.lists_uri(uri));
-        if found.is_empty() {
-            found = owners(&|part| part.template_for(uri).is_some());
-        }
-        match found.len() {
-            1 => Ok(found.remove(0)),
-            0 => {
-                let candidates = near_uris(&snapshot, uri);
-                Err(CallError::UnknownUri { uri: sanitise::line(uri, 200), candidates })
-            }
-            _ => Err(CallError::AmbiguousUri {
-                uri: sanitise::line(uri, 200),
-                servers: found.iter().map(|part| part.name().to_owned()).collect(),
-            }),
-        }
+        // Servers that are tried over and over need not all be settled at any one time.
+        let most = snapshot.parts().map(|part| {
+            let timeouts = &part.config.timeouts;
+            timeouts.start + timeouts.list
+        });
+        let deadline = most.max().map(|most| Instant::now() + most);
+        self.settled(kinds, deadline).await
     }
 
     /// Sends an operation to a server, waiting for it when it is just (re)starting. The only call
@@ -396,6 +383,32 @@ impl Engine {
             let snapshot = self.server_settled(server, &[], Some(deadline)).await;
             part = snapshot.part(server).cloned();
         }
+    }
+}
+
+/// The server to read `uri` from.
+fn owner_of(snapshot: &Snapshot, uri: &str, server: Option<&str>) -> Result<Arc<Part>, CallError> {
+    if let Some(server) = server {
+        let part = snapshot.part(server).ok_or_else(|| NameError::unknown(server))?;
+        return Ok(Arc::clone(part));
+    }
+    let owners = |owns: &dyn Fn(&Part) -> bool| -> Vec<Arc<Part>> {
+        snapshot.parts().filter(|part| owns(part)).cloned().collect()
+    };
+    let mut found = owners(&|part| part.lists_uri(uri));
+    if found.is_empty() {
+        found = owners(&|part| part.template_for(uri).is_some());
+    }
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => {
+            let candidates = near_uris(snapshot, uri);
+            Err(CallError::UnknownUri { uri: sanitise::line(uri, 200), candidates })
+        }
+        _ => Err(CallError::AmbiguousUri {
+            uri: sanitise::line(uri, 200),
+            servers: found.iter().map(|part| part.name().to_owned()).collect(),
+        }),
     }
 }
 

@@ -1,5 +1,5 @@
-//! What an engine promises at its edges: a refresh of a server that is not connected, and its own
-//! sudden end.
+//! What an engine promises at its edges: before a server is there, when one has gone, and at its
+//! own sudden end.
 
 use std::{path::Path, time::Duration};
 
@@ -12,7 +12,7 @@ use toolcrib_core::{
 use toolcrib_testkit::fake::Fake;
 
 use super::Engine;
-use crate::{options::Options, status::Status};
+use crate::{CallOptions, options::Options, status::Status};
 
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
@@ -53,6 +53,18 @@ async fn a_refresh_while_connecting_ends_when_the_list_is_read() {
     let engine = engine(&fake);
     engine.refresh("s", &[ListKind::Tools], soon()).await;
     assert_eq!(tools(&engine), 1);
+    engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_resource_is_waited_for_while_its_server_starts() {
+    let resource = json!({"uri": "memo://a", "name": "a"});
+    let fake = Fake::scripted(&json!({"era": "legacy", "resources": [resource]}));
+    let engine = engine(&fake);
+    let read = engine.read("memo://a", None, CallOptions::default()).await.unwrap();
+    assert_eq!(read.server, "s");
+    let error = engine.read("memo://b", None, CallOptions::default()).await.unwrap_err();
+    assert!(error.to_string().contains("near: memo://a"), "{error}");
     engine.shutdown().await;
 }
 
