@@ -382,6 +382,8 @@ impl Session {
                 let words = rpc.map_or(status.excerpt.as_str(), |error| error.message.as_str());
                 match status.status {
                     404 if status.had_session => !unknown_method,
+                    // The last renewal failed or was given up, so there is nothing to be sent.
+                    400 | 404 if !self.mux.wire().has_session() => !unknown_method,
                     400 | 404 => speaks_of_lost_session(words),
                     _ => false,
                 }
@@ -461,7 +463,11 @@ fn speaks_of_lost_session(words: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use toolcrib_core::target::Endpoint;
+
     use super::*;
+    use crate::{channel::INBOX, http::Streamable};
 
     #[test]
     fn words_for_a_lost_session() {
@@ -473,6 +479,78 @@ mod tests {
         check("Bad Request: No valid session ID provided", true);
         check("tool not found", false);
         check("the session fee is 3 EUR", false);
+    }
+
+    /// What a server says to a POST: it forgets its session, cannot make a new one at first, and
+    /// never says what a request without a session lacks.
+    fn forgetful(request: &str, initialized: &mut u32) -> (&'static str, &'static str) {
+        const SETTLED: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"capabilities":{"tools":{}},
+            "protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}}"#;
+        const LISTED: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"tools":[]}}"#;
+        if request.contains(r#""method":"initialize""#) {
+            *initialized += 1;
+            return match initialized {
+                1 => ("200 OK\r\nMcp-Session-Id: one", SETTLED),
+                2 => ("503 Service Unavailable", ""),
+                _ => ("200 OK\r\nMcp-Session-Id: two", SETTLED),
+            };
+        }
+        let head = request.to_lowercase();
+        match () {
+            () if request.contains("notifications/") => ("202 Accepted", ""),
+            () if head.contains("mcp-session-id: two") => ("200 OK", LISTED),
+            () if head.contains("mcp-session-id") => ("404 Not Found", ""),
+            () => ("400 Bad Request", "Bad Request: the header is required"),
+        }
+    }
+
+    async fn serve(listener: tokio::net::TcpListener) {
+        let mut initialized = 0;
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            let mut buffer = [0; 4096];
+            // Every body sent here is an object that ends its request.
+            while !request.ends_with(b"}") {
+                match stream.read(&mut buffer).await {
+                    Ok(read @ 1..) => request.extend_from_slice(&buffer[..read]),
+                    _ => break,
+                }
+            }
+            let request = String::from_utf8_lossy(&request);
+            let (status, body) = forgetful(&request, &mut initialized);
+            let id = request.split(r#""id":"#).nth(1).unwrap_or("0");
+            let id: String = id.chars().take_while(char::is_ascii_digit).collect();
+            let (body, length) = (body.replace("ID", &id), body.replace("ID", &id).len());
+            let answer = format!(
+                "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n\
+                 Content-Length: {length}\r\n\r\n{body}"
+            );
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_that_could_not_be_renewed_is_renewed_later() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let server = tokio::spawn(serve(listener));
+        let (sender, inbox) = mpsc::channel(INBOX);
+        let http = Streamable::new(&Endpoint::new(&url), &Limits::default(), None, sender);
+        let mux = Mux::start(wire::Wire::Http(http.unwrap()), inbox, None);
+        let timeouts = Timeouts::default();
+        let deadline = Instant::now() + timeouts.start;
+        let handshake = Handshake::new(&mux, timeouts.probe, timeouts.start, deadline);
+        let negotiated = handshake.run(Plan::Legacy).await.unwrap();
+        let session = Session::new(mux, negotiated, timeouts, Limits::default());
+        let list = || async {
+            let wait = Duration::from_secs(10);
+            let sending = Sending { wait, ..Sending::default() };
+            session.request(method::TOOLS_LIST, &Params::new(), sending).await
+        };
+        assert!(matches!(list().await, Err(RequestError::Renewal(_))));
+        let listed = list().await;
+        assert!(matches!(listed, Ok(Answer::Complete(_))), "{listed:?}");
+        server.abort();
     }
 
     #[test]
