@@ -3,7 +3,12 @@
 //! Requests run concurrently; only the writer task touches the output. Nothing is written that is
 //! not a message.
 
-use std::{collections::HashMap, io, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde::Deserialize;
 use tokio::{
@@ -28,7 +33,7 @@ use crate::{
     handler::Handler,
     listening::Listening,
     service::{Route, Service},
-    session::Session,
+    session::{Session, lock},
     stop::Stopper,
 };
 
@@ -76,7 +81,7 @@ pub async fn serve_stdio(
         changes,
         session: None,
         running: JoinSet::new(),
-        aborts: HashMap::new(),
+        aborts: Aborts::default(),
     };
     let read = tokio::select! {
         read = pipe.read(reader) => read,
@@ -122,9 +127,13 @@ struct Pipe {
     out: mpsc::Sender<String>,
     changes: Watch,
     session: Option<Session>,
-    running: JoinSet<String>,
-    aborts: HashMap<String, AbortHandle>,
+    running: JoinSet<()>,
+    aborts: Aborts,
 }
+
+/// The requests that are not answered yet, by their ids. A request leaves before its answer goes
+/// out, since the client may use the id again as soon as it has the answer.
+type Aborts = Arc<Mutex<HashMap<String, AbortHandle>>>;
 
 impl Pipe {
     async fn read(&mut self, mut reader: impl AsyncRead + Unpin) -> io::Result<()> {
@@ -149,11 +158,7 @@ impl Pipe {
                         return Ok(());
                     }
                 }
-                Some(ended) = self.running.join_next() => {
-                    if let Ok(id) = ended {
-                        self.aborts.remove(&id);
-                    }
-                }
+                Some(_) = self.running.join_next() => {}
                 Some(note) = next_note(&mut self.changes, self.session.as_ref(), &self.service) => {
                     self.send(note).await;
                 }
@@ -232,7 +237,9 @@ impl Pipe {
             }
             Route::Handle(job) => {
                 let exchange = Exchange::new(Arc::clone(&self.service), id.clone(), *job);
-                self.spawn(&id, relay(exchange, self.out.clone()));
+                let key = id.get().to_owned();
+                let work = relay(exchange, key, Arc::clone(&self.aborts), self.out.clone());
+                self.spawn(&id, work);
             }
             Route::Listen(granted) => {
                 let listening = Listening::new(&self.service, id.clone(), granted);
@@ -244,7 +251,7 @@ impl Pipe {
     fn accept(&self, id: &Raw) -> Result<(), RpcError> {
         if !is_id(id) {
             Err(fault::invalid_request("an id is a string or an integer"))
-        } else if self.aborts.contains_key(id.get()) {
+        } else if lock(&self.aborts).contains_key(id.get()) {
             Err(fault::invalid_request("a request with this id is running"))
         } else if self.running.len() >= self.service.limits.in_flight {
             Err(fault::internal("too many requests are running; try again later"))
@@ -263,7 +270,7 @@ impl Pipe {
             }
             method::CANCELLED => {
                 let id = params.and_then(cancelled_id);
-                if let Some(abort) = id.and_then(|id| self.aborts.remove(id.get())) {
+                if let Some(abort) = id.and_then(|id| lock(&self.aborts).remove(id.get())) {
                     abort.abort();
                 }
             }
@@ -277,12 +284,10 @@ impl Pipe {
     }
 
     fn spawn(&mut self, id: &Raw, work: impl Future<Output = ()> + Send + 'static) {
-        let key = id.get().to_owned();
-        let abort = self.running.spawn(async move {
-            work.await;
-            key
-        });
-        self.aborts.insert(id.get().to_owned(), abort);
+        // Locked while the work starts, so that it cannot leave before it is entered.
+        let mut aborts = lock(&self.aborts);
+        let abort = self.running.spawn(work);
+        aborts.insert(id.get().to_owned(), abort);
     }
 
     async fn answer(&self, id: &Raw, outcome: Result<Raw, RpcError>) {
@@ -316,8 +321,11 @@ pub(crate) fn cancelled_id(params: &Raw) -> Option<Raw> {
     params.read::<Cancelled>().ok().map(|cancelled| cancelled.request_id)
 }
 
-async fn relay(mut exchange: Exchange, out: mpsc::Sender<String>) {
+async fn relay(mut exchange: Exchange, key: String, aborts: Aborts, out: mpsc::Sender<String>) {
     while let Some(frame) = exchange.next().await {
+        if matches!(frame, Frame::Answer(..)) {
+            lock(&aborts).remove(&key);
+        }
         if out.send(frame.into_text()).await.is_err() {
             return;
         }

@@ -7,9 +7,10 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode},
     response::Response,
 };
+use tokio::sync::mpsc;
 use toolcrib_core::{
     raw::Raw,
-    rpc::{RpcError, header, method},
+    rpc::{Message, RpcError, header, method},
     version::{Era, Version},
 };
 
@@ -19,10 +20,10 @@ use super::{
     sessions::HttpSession,
 };
 use crate::{
-    envelope::Envelope,
+    envelope::{Envelope, is_id},
     exchange::{Exchange, Frame},
     fault,
-    service::Route,
+    service::{Job, Route},
     session::Session,
     stdio::cancelled_id,
 };
@@ -77,16 +78,13 @@ pub(crate) async fn request(
     let route = endpoint.service.legacy(settled, method, params, &envelope);
     match (route, session) {
         (Route::Start(session, result), _) => start(endpoint, &id, *session, result),
-        (Route::Handle(job), Some(session)) => {
-            if session.load() >= endpoint.service.limits.in_flight {
-                let error = fault::internal("too many requests are running; try again later");
-                return reply::refuse(StatusCode::OK, Some(&id), &error);
+        (Route::Handle(job), Some(session)) => match run(endpoint, &session, &id, *job) {
+            Ok(frames) => {
+                let (accepts, source) = (Accepts::read(headers), Source::Pumped(frames));
+                reply::exchange(endpoint, accepts, source, |_| StatusCode::OK).await
             }
-            let exchange = Exchange::new(Arc::clone(&endpoint.service), id.clone(), *job);
-            let source = Source::Pumped(session.run(&id, exchange));
-            let accepts = Accepts::read(headers);
-            reply::exchange(endpoint, accepts, source, |_| StatusCode::OK).await
-        }
+            Err(error) => reply::refuse(StatusCode::OK, Some(&id), &error),
+        },
         (Route::Refuse(error), _) => reply::refuse(StatusCode::OK, Some(&id), &error),
         (Route::Answer(result), _) => {
             reply::json(StatusCode::OK, Frame::answer(&id, &Ok(result)).into_text())
@@ -97,6 +95,89 @@ pub(crate) async fn request(
             &fault::invalid_request("this request needs a session"),
         ),
     }
+}
+
+fn run(
+    endpoint: &Endpoint,
+    session: &HttpSession,
+    id: &Raw,
+    job: Job,
+) -> Result<mpsc::Receiver<Frame>, RpcError> {
+    if session.load() >= endpoint.service.limits.in_flight {
+        return Err(fault::internal("too many requests are running; try again later"));
+    }
+    Ok(session.run(id, Exchange::new(Arc::clone(&endpoint.service), id.clone(), job)))
+}
+
+/// Takes a batch, which the first revision with this transport has; `odd` of its members were no
+/// messages.
+pub(crate) async fn batch(
+    endpoint: &Endpoint,
+    headers: &HeaderMap,
+    messages: Vec<Message>,
+    odd: usize,
+) -> Response {
+    let session = match find(endpoint, headers) {
+        Ok(session) => session,
+        Err((status, error)) => return reply::refuse(status, None, &error),
+    };
+    if session.session.version > Version::V2025_03_26 {
+        let error = fault::invalid_request("batches are not part of this revision");
+        return reply::refuse(StatusCode::BAD_REQUEST, None, &error);
+    }
+    let mut parts = Vec::new();
+    for message in messages {
+        match message {
+            Message::Request { id, method, params } => {
+                parts.push(part(endpoint, &session, id, method, params));
+            }
+            Message::Notification { method, params } => note(&session, &method, params.as_ref()),
+            // No request is ever sent, so there is nothing this could answer.
+            Message::Response { .. } => {}
+        }
+    }
+    for _ in 0..odd {
+        let error = fault::without_id(&fault::invalid_request("not a message"));
+        parts.push(ready(Frame::Answer(error, None)));
+    }
+    if parts.is_empty() {
+        return reply::empty(StatusCode::ACCEPTED);
+    }
+    reply::batch(endpoint, Accepts::read(headers), Source::batch(parts)).await
+}
+
+/// One request of a batch; its answer comes with those of its neighbours.
+fn part(
+    endpoint: &Endpoint,
+    session: &HttpSession,
+    id: Raw,
+    method: String,
+    params: Option<Raw>,
+) -> mpsc::Receiver<Frame> {
+    if !is_id(&id) {
+        let error = fault::without_id(&fault::invalid_request("an id is a string or an integer"));
+        return ready(Frame::Answer(error, None));
+    }
+    let envelope = Envelope::read(params.as_ref());
+    let outcome = match endpoint.service.legacy(Some(&session.session), method, params, &envelope) {
+        Route::Handle(job) => match run(endpoint, session, &id, *job) {
+            Ok(frames) => return frames,
+            Err(error) => Err(error),
+        },
+        Route::Refuse(error) => Err(error),
+        Route::Answer(result) => Ok(result),
+        Route::Start(..) | Route::Listen(_) => {
+            Err(fault::invalid_request("this request stands alone"))
+        }
+    };
+    ready(Frame::answer(&id, &outcome))
+}
+
+fn ready(frame: Frame) -> mpsc::Receiver<Frame> {
+    let (out, frames) = mpsc::channel(1);
+    // There is room, and the other end is here.
+    let _ = out.try_send(frame);
+    frames
 }
 
 /// Takes one legacy notification.
@@ -110,6 +191,11 @@ pub(crate) fn notification(
         Ok(session) => session,
         Err((status, error)) => return reply::refuse(status, None, &error),
     };
+    note(&session, method, params);
+    reply::empty(StatusCode::ACCEPTED)
+}
+
+fn note(session: &HttpSession, method: &str, params: Option<&Raw>) {
     match method {
         method::INITIALIZED => session.session.set_ready(),
         method::CANCELLED => {
@@ -119,7 +205,6 @@ pub(crate) fn notification(
         }
         _ => {}
     }
-    reply::empty(StatusCode::ACCEPTED)
 }
 
 fn start(endpoint: &Endpoint, id: &Raw, session: Session, result: Raw) -> Response {

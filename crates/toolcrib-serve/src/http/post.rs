@@ -44,8 +44,14 @@ pub(crate) async fn post(State(endpoint): State<Arc<Endpoint>>, request: Request
     };
     match Decoded::read(text) {
         Decoded::Message(message) => take(&endpoint, &parts.headers, message).await,
+        Decoded::Batch(messages, odd)
+            if endpoint.service.era.serves(Era::Legacy)
+                && !mirror::speaks_modern(&parts.headers) =>
+        {
+            legacy::batch(&endpoint, &parts.headers, messages, odd).await
+        }
         Decoded::Batch(..) => {
-            let error = fault::invalid_request("one message per POST; batches are not served");
+            let error = fault::invalid_request("batches are not part of this revision");
             reply::refuse(StatusCode::BAD_REQUEST, None, &error)
         }
         Decoded::Noise(_) => {

@@ -7,7 +7,10 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
-use futures_util::stream;
+use futures_util::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
 use tokio::{sync::mpsc, time::sleep};
 use toolcrib_core::{
     raw::Raw,
@@ -30,6 +33,8 @@ pub(crate) enum Source {
     Exchange(Box<Exchange>),
     /// A legacy request: it runs elsewhere, and outlives the connection.
     Pumped(mpsc::Receiver<Frame>),
+    /// Several legacy requests that came in one batch.
+    Batch(BoxStream<'static, Frame>),
     /// A modern change stream.
     Listening(Box<Listening>),
     /// The standing stream of a legacy session.
@@ -37,10 +42,18 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// The answers of a batch as they come.
+    pub(crate) fn batch(parts: Vec<mpsc::Receiver<Frame>>) -> Self {
+        let part =
+            |mut frames: mpsc::Receiver<Frame>| stream::poll_fn(move |cx| frames.poll_recv(cx));
+        Self::Batch(stream::select_all(parts.into_iter().map(part)).boxed())
+    }
+
     async fn next(&mut self) -> Option<Frame> {
         match self {
             Self::Exchange(exchange) => exchange.next().await,
             Self::Pumped(frames) => frames.recv().await,
+            Self::Batch(frames) => frames.next().await,
             Self::Listening(listening) => listening.next().await.map(Frame::Note),
             Self::Standing(standing) => standing.next().await.map(Frame::Note),
         }
@@ -128,6 +141,20 @@ pub(crate) async fn exchange(
             first => return events(endpoint, first, source),
         }
     }
+}
+
+/// The answers of a batch: events, or one JSON array for a client that reads none.
+pub(crate) async fn batch(endpoint: &Endpoint, accepts: Accepts, mut source: Source) -> Response {
+    if accepts.events {
+        return events(endpoint, None, source);
+    }
+    let mut answers = Vec::new();
+    while let Some(frame) = source.next().await {
+        if let Frame::Answer(text, _) = frame {
+            answers.push(text);
+        }
+    }
+    json(StatusCode::OK, format!("[{}]", answers.join(",")))
 }
 
 /// An event stream.

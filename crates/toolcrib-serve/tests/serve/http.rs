@@ -272,3 +272,218 @@ async fn a_change_stream_is_acknowledged_tagged_and_ended() {
     let last = read_until(&mut stream, r#""result""#).await;
     assert!(last.contains(r#""id":41"#), "{last}");
 }
+
+#[tokio::test]
+async fn what_is_malformed_is_a_bad_request() {
+    let server = Server::new(EraSupport::Dual).await;
+    let discover = modern(1, "server/discover", json!({}));
+    for key in ["protocolVersion", "clientCapabilities"] {
+        let mut request = discover.clone();
+        let meta = request["params"]["_meta"].as_object_mut().unwrap();
+        meta.remove(&format!("io.modelcontextprotocol/{key}"));
+        let reply = server.modern(&request).await;
+        assert_eq!((reply.status, code(&reply.json())), (400, -32602), "{key}");
+        assert_eq!(reply.json()["id"], 1);
+    }
+    let mut request = discover.clone();
+    request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2031-01-01".into();
+    let headers = [("MCP-Protocol-Version", "2031-01-01"), ("Mcp-Method", "server/discover")];
+    let reply = server.post(&headers, &request).await;
+    assert_eq!((reply.status, code(&reply.json())), (400, -32022));
+    fits("2026-07-28", "UnsupportedProtocolVersionError", &reply.json());
+    let reply = server.post(&mirror(&discover), &json!([discover])).await;
+    assert_eq!((reply.status, code(&reply.json())), (400, -32600));
+    let reply = server.post(&[], &json!([discover])).await;
+    assert_eq!((reply.status, code(&reply.json())), (400, -32600));
+    let reply = server.modern(&modern(1.5, "server/discover", json!({}))).await;
+    assert_eq!((reply.status, code(&reply.json())), (400, -32600));
+    let reply = server.send("POST", &[("Content-Type", "text/plain")], "{}").await;
+    assert_eq!(reply.status, 415);
+    let kinds = [("Content-Type", "application/json"), ("Accept", "image/png")];
+    assert_eq!(server.send("POST", &kinds, &discover.to_string()).await.status, 406);
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused() {
+    let mut options = HttpOptions::default();
+    options.limits.message_bytes = 1_000;
+    let server = Server::with(options).await;
+    let mut request = modern(1, "server/discover", json!({}));
+    assert_eq!(server.modern(&request).await.status, 200);
+    request["params"]["padding"] = "x".repeat(1_000).into();
+    assert_eq!(server.modern(&request).await.status, 413);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let server = Server::with(HttpOptions { body_ms: 50, ..HttpOptions::default() }).await;
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: 100\r\n\r\n{{",
+        server.address
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(Reply::of(stream).await.status, 408);
+}
+
+#[tokio::test]
+async fn a_notification_is_taken_without_a_word() {
+    let server = Server::new(EraSupport::Dual).await;
+    let mut told = modern(1, "notifications/cancelled", json!({"requestId": 1}));
+    told.as_object_mut().unwrap().remove("id");
+    let reply = server.modern(&told).await;
+    assert_eq!((reply.status, reply.body.as_str()), (202, ""));
+    let session = server.session("2025-11-25").await;
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
+    let reply = server.post(&[("Mcp-Session-Id", &session)], &answer).await;
+    assert_eq!((reply.status, reply.body.as_str()), (202, ""));
+    let reply = server.post(&mirror(&told), &answer).await;
+    assert_eq!((reply.status, code(&reply.json())), (400, -32600));
+}
+
+#[tokio::test]
+async fn a_legacy_server_knows_no_modern_client() {
+    let server = Server::new(EraSupport::Legacy).await;
+    // No code of the modern era: a client that tries both falls back on this.
+    let reply = server.modern(&modern(1, "server/discover", json!({}))).await;
+    assert_eq!((reply.status, code(&reply.json())), (400, -32601));
+    let session = server.session("2025-11-25").await;
+    let list = legacy(2, "tools/list", json!({}));
+    let reply = server.post(&[("Mcp-Session-Id", &session)], &list).await;
+    assert_eq!(reply.json()["result"].get("resultType"), None);
+}
+
+#[tokio::test]
+async fn each_legacy_version_is_echoed_over_http_too() {
+    let server = Server::new(EraSupport::Dual).await;
+    for (asked, answered) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+        ("never", "2025-11-25"),
+    ] {
+        let reply = server.post(&[], &initialize(asked)).await;
+        assert_eq!(reply.json()["result"]["protocolVersion"], answered, "{asked}");
+    }
+    let session = server.session("2025-11-25").await;
+    for (version, status) in [("2025-11-25", 200), ("2026-07-28", 400), ("never", 400)] {
+        let headers = [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", version)];
+        let reply = server.post(&headers, &legacy(2, "ping", json!({}))).await;
+        assert_eq!(reply.status, status, "{version}: {}", reply.body);
+    }
+}
+
+#[tokio::test]
+async fn batches_belong_to_the_first_revision_over_http() {
+    let server = Server::new(EraSupport::Dual).await;
+    let session = server.session("2025-03-26").await;
+    let id = ("Mcp-Session-Id", session.as_str());
+    let batch = json!([
+        legacy("a", "tools/call", json!({"name": "meet"})),
+        legacy(2, "ping", json!({})),
+        legacy(3, "tools/call", json!({"name": "meet"})),
+        legacy(4, "no/such", json!({})),
+        initialize("2025-03-26"),
+        7,
+    ]);
+    let told = |messages: Vec<Value>| {
+        let mut told: Vec<_> = messages
+            .iter()
+            .map(|answer| (answer["id"].to_string(), answer["error"]["code"].as_i64()))
+            .collect();
+        told.sort();
+        told
+    };
+    let expected = [
+        ("\"a\"".to_owned(), None),
+        ("1".to_owned(), Some(-32600)),
+        ("2".to_owned(), None),
+        ("3".to_owned(), None),
+        ("4".to_owned(), Some(-32601)),
+        ("null".to_owned(), Some(-32600)),
+    ];
+    let reply = server.post(&[id], &batch).await;
+    assert_eq!(told(reply.messages()), expected);
+    let kinds = [("Content-Type", "application/json"), ("Accept", "application/json"), id];
+    let reply = server.send("POST", &kinds, &batch.to_string()).await;
+    assert_eq!(told(reply.json().as_array().unwrap().clone()), expected);
+    let silent = json!([{"jsonrpc": "2.0", "method": "notifications/initialized"}]);
+    assert_eq!(server.post(&[id], &silent).await.status, 202);
+    let session = server.session("2025-06-18").await;
+    let reply = server.post(&[("Mcp-Session-Id", &session)], &batch).await;
+    assert_eq!((reply.status, code(&reply.json())), (400, -32600));
+}
+
+#[tokio::test]
+async fn a_lost_connection_gives_up_no_legacy_request() {
+    let server = Server::new(EraSupport::Dual).await;
+    let session = server.session("2025-11-25").await;
+    let id = ("Mcp-Session-Id", session.as_str());
+    let call = legacy(2, "tools/call", json!({"name": "linger"}));
+    let mut standing = server.open("GET", &[id, ("Accept", "text/event-stream")], "").await;
+    read_until(&mut standing, "text/event-stream").await;
+    let stream = server.begin(&[id], &call).await;
+    timeout(SOON, server.house.waiting.notified()).await.unwrap();
+    drop(stream);
+    read_until(&mut standing, "notifications/tools/list_changed").await;
+    // The end of the session ends what runs in it.
+    let _stream = server.begin(&[id], &legacy(3, "tools/call", json!({"name": "wait"}))).await;
+    timeout(SOON, server.house.waiting.notified()).await.unwrap();
+    assert_eq!(server.send("DELETE", &[id], "").await.status, 204);
+    timeout(SOON, server.house.left.notified()).await.expect("it was dropped");
+    timeout(SOON, standing.read_to_end(&mut Vec::new())).await.expect("its stream ended").unwrap();
+}
+
+#[tokio::test]
+async fn changes_between_two_standing_streams_are_told() {
+    let server = Server::new(EraSupport::Dual).await;
+    let session = server.session("2025-11-25").await;
+    let headers = [("Mcp-Session-Id", session.as_str()), ("Accept", "text/event-stream")];
+    assert_eq!(server.send("GET", &[headers[0], ("Accept", "a/b")], "").await.status, 406);
+    server.house.change(ListKind::Tools);
+    let mut first = server.open("GET", &headers, "").await;
+    read_until(&mut first, "notifications/tools/list_changed").await;
+    let mut second = server.open("GET", &headers, "").await;
+    read_until(&mut second, "text/event-stream").await;
+    timeout(SOON, first.read_to_end(&mut Vec::new())).await.expect("the first ended").unwrap();
+    server.house.change(ListKind::Tools);
+    read_until(&mut second, "notifications/tools/list_changed").await;
+}
+
+#[tokio::test]
+async fn the_session_unused_for_longest_makes_room() {
+    let server = Server::with(HttpOptions { sessions: 2, ..HttpOptions::default() }).await;
+    let [one, two] = [server.session("2025-11-25").await, server.session("2025-11-25").await];
+    let ping = legacy(2, "ping", json!({}));
+    assert_eq!(server.post(&[("Mcp-Session-Id", &one)], &ping).await.status, 200);
+    let three = server.session("2025-11-25").await;
+    for (session, status) in [(one, 200), (two, 404), (three, 200)] {
+        assert_eq!(server.post(&[("Mcp-Session-Id", &session)], &ping).await.status, status);
+    }
+}
+
+#[tokio::test]
+async fn a_silent_stream_is_kept_alive() {
+    let server = Server::with(HttpOptions { keep_alive_ms: 20, ..HttpOptions::default() }).await;
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let request = modern("k", "subscriptions/listen", wanted);
+    let mut stream = server.begin(&mirror(&request), &request).await;
+    let head = read_until(&mut stream, "\r\n:\r\n\r\n").await.to_lowercase();
+    assert!(head.contains("x-accel-buffering: no"), "{head}");
+    assert!(head.contains(r#""io.modelcontextprotocol/subscriptionid":"k""#), "{head}");
+}
+
+#[tokio::test]
+async fn a_running_request_may_end_after_the_word_to_stop() {
+    let mut server = Server::new(EraSupport::Dual).await;
+    let call = modern(1, "tools/call", json!({"name": "linger"}));
+    let stream = server.begin(&mirror(&call), &call).await;
+    timeout(SOON, server.house.waiting.notified()).await.unwrap();
+    drop(server.stop.take());
+    let reply = Reply::of(stream).await;
+    assert_eq!(reply.json()["result"]["content"][0]["text"], "come in");
+    assert!(TcpStream::connect(&server.address).await.is_err(), "it still listens");
+}

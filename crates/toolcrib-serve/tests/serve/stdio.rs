@@ -209,3 +209,150 @@ async fn the_end_of_input_ends_the_serving_with_a_word_to_listeners() {
     assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(7), &json!("complete")));
     timeout(SOON, client.serving).await.expect("an end in time").unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_running_request_may_end_after_the_input_did() {
+    let mut client = Client::new(EraSupport::Dual);
+    client.send(&initialize("2025-11-25").to_string()).await;
+    client.next().await;
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    client.send(&legacy(2, "tools/call", json!({"name": "linger"})).to_string()).await;
+    client.write.shutdown().await.unwrap();
+    let mut told = [client.next().await, client.next().await];
+    told.sort_by_key(|message| message["id"].is_null());
+    assert_eq!(told[0]["result"]["content"][0]["text"], "come in");
+    assert_eq!(told[1]["method"], "notifications/tools/list_changed");
+    timeout(SOON, client.serving).await.expect("an end in time").unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_does_not_end_in_time_is_dropped() {
+    let mut client = Client::with(StdioOptions { drain_ms: 50, ..StdioOptions::default() });
+    client.send(&modern(1, "tools/call", json!({"name": "wait"})).to_string()).await;
+    timeout(SOON, client.house.waiting.notified()).await.unwrap();
+    client.write.shutdown().await.unwrap();
+    timeout(SOON, client.serving).await.expect("an end in time").unwrap().unwrap();
+    timeout(SOON, client.house.left.notified()).await.expect("it was dropped");
+}
+
+#[tokio::test]
+async fn the_word_to_stop_ends_a_change_stream_with_its_result() {
+    let mut client = Client::new(EraSupport::Dual);
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    client.ask(modern("s", "subscriptions/listen", wanted)).await;
+    drop(client.stop.take());
+    let last = client.next().await;
+    fits("2026-07-28", "SubscriptionsListenResult", &last["result"]);
+    assert_eq!(last["id"], "s");
+    assert_eq!(last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "s");
+    let said = client.next().await;
+    assert_eq!(said["method"], "notifications/cancelled");
+    assert_eq!(said["params"]["requestId"], "s");
+    timeout(SOON, client.serving).await.expect("an end in time").unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_change_stream_that_is_given_up_falls_silent() {
+    let mut client = Client::new(EraSupport::Dual);
+    for id in [1, 2] {
+        let wanted = json!({"notifications": {"resourceSubscriptions": ["door:front"]}});
+        let ack = client.ask(modern(id, "subscriptions/listen", wanted.clone())).await;
+        assert_eq!(ack["params"]["notifications"], wanted["notifications"]);
+    }
+    client
+        .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
+        .await;
+    client.ask(modern(3, "tools/list", json!({}))).await;
+    client.house.rewrite("door:back");
+    client.house.rewrite("door:front");
+    let told = client.next().await;
+    fits("2026-07-28", "ResourceUpdatedNotification", &told);
+    assert_eq!(told["params"]["uri"], "door:front");
+    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 2);
+    assert_eq!(client.ask(modern(4, "tools/list", json!({}))).await["id"], 4);
+}
+
+#[tokio::test]
+async fn a_legacy_client_follows_a_resource_until_it_does_not() {
+    let mut client = Client::new(EraSupport::Dual);
+    client.ask(initialize("2025-11-25")).await;
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    client.ask(legacy(2, "resources/subscribe", json!({"uri": "door:front"}))).await;
+    client.house.rewrite("door:back");
+    client.house.rewrite("door:front");
+    let told = client.next().await;
+    fits("2025-11-25", "ResourceUpdatedNotification", &told);
+    assert_eq!(told["params"], json!({"uri": "door:front"}));
+    client.ask(legacy(3, "resources/unsubscribe", json!({"uri": "door:front"}))).await;
+    client.house.rewrite("door:front");
+    assert_eq!(client.ask(legacy(4, "ping", json!({}))).await["id"], 4);
+}
+
+#[tokio::test]
+async fn batches_belong_to_the_first_two_revisions() {
+    let batch = json!([
+        legacy(2, "ping", json!({})),
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        legacy("three", "tools/call", json!({"name": "knock"})),
+        7,
+    ]);
+    for version in ["2024-11-05", "2025-03-26"] {
+        let mut client = Client::new(EraSupport::Dual);
+        client.ask(initialize(version)).await;
+        client.send(&batch.to_string()).await;
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let answer = client.next().await;
+            assert!(answer["id"].is_null() || answer["error"].is_null(), "{answer}");
+            ids.push(answer["id"].to_string());
+        }
+        ids.sort();
+        assert_eq!(ids, [r#""three""#, "2", "null"], "{version}");
+    }
+    for version in [None, Some("2025-06-18"), Some("2025-11-25")] {
+        let mut client = Client::new(EraSupport::Dual);
+        if let Some(version) = version {
+            client.ask(initialize(version)).await;
+        }
+        assert_eq!(code(&client.ask(batch.clone()).await), -32600, "{version:?}");
+        assert_eq!(client.ask(legacy(9, "ping", json!({}))).await["id"], 9);
+    }
+}
+
+#[tokio::test]
+async fn ids_are_judged_and_can_be_used_again() {
+    let mut client = Client::new(EraSupport::Dual);
+    let call = |tool: &str| modern(1, "tools/call", json!({"name": tool}));
+    for _ in 0..200 {
+        assert!(client.ask(call("knock")).await["result"].is_object());
+    }
+    client.send(&call("wait").to_string()).await;
+    assert_eq!(code(&client.ask(call("knock")).await), -32600);
+    for odd in [json!(1.5), json!(true), json!({}), json!([1])] {
+        let answer = client.ask(modern(odd.clone(), "tools/list", json!({}))).await;
+        assert_eq!((code(&answer), answer.get("id")), (-32600, None), "{odd}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_needs_a_handshake_or_its_meta() {
+    let mut client = Client::new(EraSupport::Dual);
+    assert_eq!(code(&client.ask(legacy(1, "tools/list", json!({}))).await), -32602);
+    assert!(client.ask(legacy(2, "ping", json!({}))).await["result"].is_object());
+    client.ask(initialize("2025-11-25")).await;
+    assert_eq!(code(&client.ask(initialize("2025-11-25")).await), -32600);
+    assert!(client.ask(legacy(3, "tools/list", json!({}))).await["result"].is_object());
+    // Both eras may be spoken on one pipe.
+    let answer = client.ask(modern(4, "tools/list", json!({}))).await;
+    assert_eq!(answer["result"]["resultType"], "complete");
+}
+
+#[tokio::test]
+async fn a_line_over_the_limit_ends_the_serving() {
+    let mut options = StdioOptions::default();
+    options.limits.message_bytes = 1_000;
+    let mut client = Client::with(options);
+    client.send(&"x".repeat(2_000)).await;
+    let ended = timeout(SOON, client.serving).await.expect("an end in time").unwrap();
+    assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::InvalidData);
+}
