@@ -1,10 +1,10 @@
 //! `demo` and `demo-server`: what a newcomer runs first.
 
-use std::time::Duration;
+use std::{process::Command, time::Duration};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::play::{inspect_command, inspect_url, parsed, world};
+use crate::play::{inspect_command, inspect_url, names, parsed, world};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_toolcrib");
 
@@ -12,6 +12,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_toolcrib");
 fn the_tour_shows_the_main_job() {
     let run = world().run(&["demo"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.took < Duration::from_secs(10), "it took {:?}", run.took);
     for shown in [
         "annex   ready  streamable HTTP  2026-07-28",
         "attic   ready  stdio            2025-11-25",
@@ -27,39 +28,52 @@ fn the_tour_shows_the_main_job() {
     }
 }
 
+/// Holds the report on a demo server.
+#[track_caller]
+fn shows_the_demo(shown: &Value, protocol: &str, transport: &str) {
+    assert_eq!(shown["protocol"], protocol);
+    assert_eq!(shown["transport"], transport);
+    assert_eq!(names(&shown["tools"]), ["add", "search_docs", "refresh"]);
+    assert_eq!(shown["tools"][0]["description"], "Add two integers");
+    assert_eq!(shown["tools"][0]["annotations"]["readOnlyHint"], true);
+    assert_eq!(shown["resources"][0]["uri"], "docs://handbook");
+    assert_eq!(shown["resourceTemplates"][0]["uriTemplate"], "users://{user_id}/profile");
+    assert_eq!(names(&shown["prompts"]), ["review"]);
+    assert_eq!(shown["format"], "toolcrib/inspect/1");
+}
+
+const ERAS: [(&str, &str); 3] =
+    [("modern", "2026-07-28"), ("legacy", "2025-11-25"), ("dual", "2026-07-28")];
+
 #[test]
 fn the_demo_server_speaks_each_era_over_stdio() {
-    for (era, protocol) in
-        [("modern", "2026-07-28"), ("legacy", "2025-11-25"), ("dual", "2026-07-28")]
-    {
+    for (era, protocol) in ERAS {
         let command = [PROGRAM, "demo-server", "--era", era];
         let shown = parsed(&inspect_command(&world(), &[], &command));
-        assert_eq!(shown["protocol"], protocol, "{era}");
-        let tools = shown["tools"].as_array().unwrap();
-        let names: Vec<_> = tools.iter().map(|tool| &tool["name"]).collect();
-        assert_eq!(names, ["add", "search_docs", "refresh"], "{era}");
-        assert_eq!(tools[0]["description"], "Add two integers");
-        assert_eq!(tools[0]["annotations"]["readOnlyHint"], true);
-        assert_eq!(shown["resources"][0]["uri"], "docs://handbook");
-        assert_eq!(shown["resourceTemplates"][0]["uriTemplate"], "users://{user_id}/profile");
-        assert_eq!(shown["prompts"][0]["name"], "review");
-        assert_eq!(shown["format"], "toolcrib/inspect/1");
+        shows_the_demo(&shown, protocol, "stdio");
     }
 }
 
 #[test]
-fn the_demo_server_speaks_http_until_it_is_told_to_end() {
-    let world = world();
-    let mut server = world.start(&["demo-server", "--http", "127.0.0.1:0"]);
-    let line = server.line_of_stderr("http://", Duration::from_secs(10));
-    let url = line[line.find("http://").unwrap()..].trim();
-    let shown = inspect_url(url, &[]).reached().json;
-    assert_eq!(
-        (&shown["protocol"], &shown["transport"]),
-        (&json!("2026-07-28"), &json!("streamable HTTP"))
-    );
-    let shown = inspect_url(url, &["--era", "legacy"]).reached().json;
-    assert_eq!(shown["protocol"], "2025-11-25");
+fn the_demo_server_speaks_each_era_over_http_until_it_is_told_to_end() {
+    for (era, protocol) in ERAS {
+        let world = world();
+        let mut server = world.start(&["demo-server", "--http", "127.0.0.1:0", "--era", era]);
+        let line = server.line_of_stderr("http://", Duration::from_secs(10));
+        let url = line[line.find("http://").unwrap()..].trim();
+        shows_the_demo(&inspect_url(url, &[]).reached().json, protocol, "streamable HTTP");
+        if era == "dual" {
+            let shown = inspect_url(url, &["--era", "legacy"]).reached().json;
+            shows_the_demo(&shown, "2025-11-25", "streamable HTTP");
+        }
+        // Its standard input stays open: what ends it is the signal.
+        let input = server.child.stdin.take();
+        let pid = server.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let ended = server.wait(Duration::from_secs(10));
+        assert_eq!(ended, Some(Some(0)), "{era}: it ends in time and by itself");
+        drop(input);
+    }
 }
 
 #[test]
