@@ -97,8 +97,11 @@ impl House {
             }
             Some("collapse") => panic!("a tool that fails on purpose"),
             Some("shrug") => return Ok(Raw::of(&"no object")),
-            // Line breaks between tokens are good JSON.
-            Some("sprawl") => return Ok(Raw::parse("{\n \"content\":\r\n []\n}").unwrap()),
+            Some("sprawl") => {
+                peer.progress(1.0, None, None).await;
+                // Line breaks between tokens are good JSON.
+                return Ok(Raw::parse("{\n \"content\":\r\n []\n}").unwrap());
+            }
             Some("ask") => {
                 let ask = r#"{"resultType":"input_required","requestState":"\u0073","_meta":{"a/b":1.0}}"#;
                 return Ok(Raw::parse(ask).unwrap());

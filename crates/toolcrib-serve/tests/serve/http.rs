@@ -171,6 +171,9 @@ async fn headers_must_say_what_the_body_says() {
         vec![version, ("Mcp-Method", "tools/list"), ("Mcp-Name", "knock")],
         vec![version, ("Mcp-Name", "knock")],
         vec![("MCP-Protocol-Version", "2025-11-25"), method, ("Mcp-Name", "knock")],
+        vec![method, ("Mcp-Name", "knock")],
+        vec![version, method, ("Mcp-Name", "knock"), ("Mcp-Name", "knock")],
+        vec![version, method, ("Mcp-Name", "=?base64?a25v*?=")],
     ] {
         let reply = server.post(&headers, &call).await;
         assert_eq!((reply.status, code(&reply.json())), (400, -32020), "{headers:?}");
