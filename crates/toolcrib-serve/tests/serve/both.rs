@@ -180,6 +180,9 @@ async fn what_a_handler_says_itself_is_never_replaced() {
         let result = &talk.call("ask").await["result"];
         assert_eq!(result["resultType"], "input_required");
         assert_eq!(result["_meta"]["a/b"], 1.0);
+        let answer = talk.ask("resources/read", json!({"uri": "door:locked"})).await;
+        let result = &answer["result"];
+        assert_eq!(result["resultType"], "input_required");
         // An open question is nothing to keep.
         assert!(result.get("ttlMs").is_none() && result.get("cacheScope").is_none(), "{result}");
     })

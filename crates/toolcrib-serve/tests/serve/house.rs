@@ -137,6 +137,10 @@ impl Handler for House {
                 method::RESOURCES_READ => {
                     let params: Value = request.read()?;
                     let uri = params["uri"].as_str().unwrap_or_default();
+                    if uri == "door:locked" {
+                        return Ok(Raw::parse(r#"{"resultType":"input_required","requestState":"k"}"#)
+                            .unwrap());
+                    }
                     if uri != "door:front" {
                         return Err(unknown_resource(request.era, uri));
                     }

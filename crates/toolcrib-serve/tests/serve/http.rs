@@ -1,12 +1,13 @@
 //! Over HTTP, byte by byte.
 
-use std::sync::Arc;
+use std::{io, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::oneshot,
+    task::JoinHandle,
     time::timeout,
 };
 use toolcrib_serve::{EraSupport, HttpOptions, ListKind, serve_http};
@@ -17,6 +18,7 @@ pub(crate) struct Server {
     pub(crate) house: Arc<House>,
     address: String,
     stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<io::Result<()>>,
 }
 
 pub(crate) struct Reply {
@@ -70,13 +72,13 @@ impl Server {
         let address = listener.local_addr().unwrap().to_string();
         let (stop, stopped) = oneshot::channel::<()>();
         let handler = Arc::clone(&house);
-        tokio::spawn(async move {
+        let serving = tokio::spawn(async move {
             let shutdown = async move {
                 let _ = stopped.await;
             };
             serve_http(listener, handler, options, shutdown).await
         });
-        Self { house, address, stop: Some(stop) }
+        Self { house, address, stop: Some(stop), serving }
     }
 
     /// Sends a request and gives the open connection.
@@ -454,6 +456,12 @@ async fn changes_between_two_standing_streams_are_told() {
     timeout(SOON, first.read_to_end(&mut Vec::new())).await.expect("the first ended").unwrap();
     server.house.change(ListKind::Tools);
     read_until(&mut second, "notifications/tools/list_changed").await;
+    // The server runs on this thread: by then it has seen the end of the connection.
+    drop(second);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.house.change(ListKind::Tools);
+    let mut third = server.open("GET", &headers, "").await;
+    read_until(&mut third, "notifications/tools/list_changed").await;
 }
 
 #[tokio::test]
@@ -486,7 +494,10 @@ async fn a_running_request_may_end_after_the_word_to_stop() {
     let stream = server.begin(&mirror(&call), &call).await;
     timeout(SOON, server.house.waiting.notified()).await.unwrap();
     drop(server.stop.take());
+    let waited = timeout(Duration::from_millis(50), &mut server.serving).await;
+    assert!(waited.is_err(), "it did not wait for the request: {waited:?}");
     let reply = Reply::of(stream).await;
     assert_eq!(reply.json()["result"]["content"][0]["text"], "come in");
+    timeout(SOON, &mut server.serving).await.expect("an end in time").unwrap().unwrap();
     assert!(TcpStream::connect(&server.address).await.is_err(), "it still listens");
 }
