@@ -541,11 +541,11 @@ impl Lists {
         let index = kind as usize;
         self.running[index] = false;
         let probed = self.offers[index] == Offer::Probe;
-        let (changed, findings) = part.take(|surface| match done {
-            Done::Tools(walked) => keep(&mut surface.tools, walked, probed),
-            Done::Resources(walked) => keep(&mut surface.resources, walked, probed),
-            Done::Templates(walked) => keep(&mut surface.templates, walked, probed),
-            Done::Prompts(walked) => keep(&mut surface.prompts, walked, probed),
+        let (changed, findings) = part.take(kind, |surface, whole| match done {
+            Done::Tools(walked) => keep(&mut surface.tools, whole, walked, probed),
+            Done::Resources(walked) => keep(&mut surface.resources, whole, walked, probed),
+            Done::Templates(walked) => keep(&mut surface.templates, whole, walked, probed),
+            Done::Prompts(walked) => keep(&mut surface.prompts, whole, walked, probed),
         });
         self.findings[index] = findings;
         self.paces[index].walked(began, seen, changed);
@@ -585,6 +585,7 @@ fn set_state(surface: &mut Surface, kind: ListKind, state: ListState) {
 /// replaces a complete one. Says whether anything changed.
 fn keep<T: Item + PartialEq>(
     slot: &mut Listing<T>,
+    whole: &mut bool,
     walked: Walked<T>,
     probed: bool,
 ) -> (bool, Vec<Finding>) {
@@ -602,9 +603,15 @@ fn keep<T: Item + PartialEq>(
             format!("{} is declared, but {} is not served", T::KIND.capability(), T::KIND.method());
         findings.push(Finding::new("handshake/not-served", Tier::Soft, T::KIND.method(), message));
     }
-    if !listing.is_complete() && slot.is_complete() {
-        return (false, findings);
+    if !listing.is_complete() && *whole {
+        // Within a session the list stays what it was; a new session's says that it broke off.
+        let settles = !slot.is_complete();
+        if settles {
+            slot.state = listing.state;
+        }
+        return (settles, findings);
     }
+    *whole = listing.is_complete();
     let same = slot.items == listing.items;
     if same {
         listing.items = Arc::clone(&slot.items);

@@ -33,6 +33,9 @@ pub struct Part {
     pub session: Option<Arc<Session>>,
     /// When each list was last read.
     listed: [Option<SystemTime>; 4],
+    /// True where the items are those of a list that was read to its end, in this session or in one
+    /// before it.
+    whole: [bool; 4],
     /// Items that are not to be used, with why.
     refused: Arc<BTreeMap<(ListKind, String), String>>,
     checks: Arc<HashMap<String, Arc<ToolCheck>>>,
@@ -48,6 +51,7 @@ impl Part {
             findings: Arc::default(),
             session: None,
             listed: [None; 4],
+            whole: [false; 4],
             refused: Arc::default(),
             checks: Arc::default(),
         }
@@ -186,12 +190,21 @@ impl Part {
                 fresh.prompts.items = last.prompts.items;
             }
         }
+        for (kind, state) in fresh.states() {
+            self.whole[kind as usize] &= *state == ListState::Pending;
+        }
         self.surface = Some(Arc::new(fresh));
     }
 
-    /// Changes the surface.
-    pub(crate) fn take<R: Default>(&mut self, change: impl FnOnce(&mut Surface) -> R) -> R {
-        self.surface.as_mut().map(|surface| change(Arc::make_mut(surface))).unwrap_or_default()
+    /// Changes one list of the surface; `change` is told, and tells, whether its items are those of
+    /// a whole list.
+    pub(crate) fn take<R: Default>(
+        &mut self,
+        kind: ListKind,
+        change: impl FnOnce(&mut Surface, &mut bool) -> R,
+    ) -> R {
+        let Some(surface) = &mut self.surface else { return R::default() };
+        change(Arc::make_mut(surface), &mut self.whole[kind as usize])
     }
 
     /// Notes that a list was read now.

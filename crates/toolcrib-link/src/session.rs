@@ -371,6 +371,9 @@ impl Session {
     /// True when the server no longer knows the session this request belonged to: 404 with a
     /// session id, or the words for it under another status. A request that was sent while another
     /// renews the session carries no id and hears the same words.
+    ///
+    /// Under status 200 the words count only with a code that a transport sends: with any other the
+    /// request may have run, and the words may be about something else.
     fn lost_session(&self, outcome: &Outcome) -> bool {
         if self.negotiated().era == Era::Modern || !self.sessionful {
             return false;
@@ -391,7 +394,10 @@ impl Session {
             Err(Failure::Exchange(ExchangeError::NotRpc { excerpt, .. })) => {
                 speaks_of_lost_session(excerpt)
             }
-            Err(Failure::Rpc(error)) => speaks_of_lost_session(&error.message),
+            Err(Failure::Rpc(error)) => {
+                matches!(error.code, error::INVALID_REQUEST | -32001 | -32000)
+                    && speaks_of_lost_session(&error.message)
+            }
             _ => false,
         }
     }

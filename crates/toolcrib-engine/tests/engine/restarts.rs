@@ -56,6 +56,30 @@ async fn c56_a_server_that_dies_comes_back() {
     engine.shutdown().await;
 }
 
+/// A list that breaks off after a reconnect never replaces the complete one of the session before.
+#[tokio::test]
+async fn a_broken_list_of_a_new_session_keeps_the_complete_one() {
+    let broken = json!({"code": -32603, "message": "out of order"});
+    let half =
+        json!({"tools": [{"name": "alpha", "inputSchema": {"type": "object"}}], "nextCursor": "x"});
+    for steps in [
+        json!([{"expect": "tools/list", "repeat": true}, {"error": broken}]),
+        json!([{"expect": "tools/list", "when": {"no_params": ["cursor"]}, "repeat": true},
+            {"reply": half}, {"expect": "tools/list", "repeat": true}, {"error": broken}]),
+    ] {
+        let fake = Fake::scripted(&scenario(&json!({"spawns": [
+            {"steps": [{"expect": "tools/call"}, {"exit": 1}]}, {"steps": steps}]})));
+        let engine = settled(stdio(&fake)).await;
+        let _ = call(&engine, "s.alpha").await;
+        let degraded =
+            until(&engine, PATIENCE, |part| matches!(part.status, Status::Degraded { .. })).await;
+        assert_eq!(crate::house::tools(&degraded), ["alpha", "beta"]);
+        let surface = crate::house::part(&degraded).surface.clone().unwrap();
+        assert!(!surface.tools.is_complete(), "{:?}", surface.tools.state);
+        engine.shutdown().await;
+    }
+}
+
 /// Shut down within the documented six seconds, reaped, with every child.
 #[tokio::test]
 async fn c107_shutting_down_takes_six_seconds_at_most() {

@@ -74,6 +74,21 @@ fn c100_other_errors_renew_nothing() {
     assert_eq!((log.count("tools/call"), log.count("initialize")), (1, 1));
 }
 
+/// An error of the tool's own doing under status 200 may speak of sessions, too: the call ran, and
+/// must not run again.
+#[test]
+fn c100_a_tool_that_speaks_of_sessions_is_called_once() {
+    for code in [-32603, -32602, 7] {
+        let server = http_scenario(&json!({"session": true, "steps": [
+            {"expect": "tools/call", "repeat": true},
+            {"error": {"code": code, "message": "the browser session has expired"}}]}));
+        let message = Crib::of_http(&server).calls("s.alpha", &json!({}), 12);
+        assert!(message.contains("browser session"), "{message}");
+        let log = server.log();
+        assert_eq!((log.count("tools/call"), log.count("initialize")), (1, 1), "{code}");
+    }
+}
+
 /// That at most one GET is made per session is shown with the engine, which stays.
 #[test]
 fn c46_a_get_that_is_no_stream_costs_nothing() {
