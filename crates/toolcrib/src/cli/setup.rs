@@ -129,6 +129,7 @@ impl Setup {
             .filter_map(|config| self.loaded.find(&config.name))
             .map(|(_, origin)| &origin.file)
             .collect();
+        let mut unasked = String::new();
         for file in self.loaded.files.iter().filter(|file| files.contains(&file.path)) {
             let question = consent
                 .needs_confirmation(file)
@@ -136,8 +137,9 @@ impl Setup {
             let Some(question) = question else { continue };
             if !self.yes {
                 if !Talk::can_ask() {
-                    return Err(Failure::config(question.to_string().trim_end().to_owned())
-                        .hint("agree with --yes, or name the file with --config"));
+                    // All of them: `--yes` agrees to all of them.
+                    unasked.push_str(&question.to_string());
+                    continue;
                 }
                 Talk::say(question.to_string());
                 if !Talk::ask("Agree?") {
@@ -145,6 +147,10 @@ impl Setup {
                 }
             }
             consent.agree(&question).map_err(|error| Failure::config(error.to_string()))?;
+        }
+        if !unasked.is_empty() {
+            return Err(Failure::config(unasked.trim_end())
+                .hint("agree to all of it with --yes, or name the files you want with --config"));
         }
         Ok(())
     }
