@@ -153,6 +153,8 @@ pub(crate) struct Reach {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "toolcrib inspect [OPTIONS] <NAME|URL>
+       toolcrib inspect [OPTIONS] -- <COMMAND>...")]
 pub(crate) struct Inspect {
     /// A configured server, or a URL
     #[arg(value_name = "NAME|URL", required_unless_present = "command")]
@@ -255,6 +257,8 @@ pub(crate) struct Logs {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "toolcrib add [OPTIONS] <NAME> <URL>
+       toolcrib add [OPTIONS] <NAME> -- <COMMAND>...")]
 pub(crate) struct Add {
     /// The name to give it: letters, digits, _ and -
     pub(crate) name: String,

@@ -144,7 +144,7 @@ fn discovered(out: &mut Out, snapshot: &Snapshot) -> io::Result<()> {
 }
 
 async fn good_call(out: &mut Out, engine: &Engine) -> Result<(), Failure> {
-    step(out, 2, "Call: both servers have `add`, so the full name says which")?;
+    step(out, 2, "Call: all three servers have `add`, so the full name says which")?;
     let arguments = Raw::of(&serde_json::json!({"a": 2, "b": 40}));
     if let Err(error) = engine.call("add", Some(&arguments), CallOptions::default()).await {
         out.line("> toolcrib call add '{\"a\": 2, \"b\": 40}'")?;
