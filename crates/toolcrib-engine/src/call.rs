@@ -105,7 +105,7 @@ pub enum CallError {
         result: Raw,
     },
     /// The server is not there.
-    #[error("server {server} is {}{}", status.word(), status.why().map(|why| format!(": {why}")).unwrap_or_default())]
+    #[error("server {server} {}{}", status.phrase(), status.why().map(|why| format!(": {why}")).unwrap_or_default())]
     Server {
         /// The server.
         server: String,

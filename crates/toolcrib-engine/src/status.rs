@@ -56,6 +56,20 @@ impl Status {
         }
     }
 
+    /// The state in a sentence, after the server's name.
+    pub const fn phrase(&self) -> &'static str {
+        match self {
+            Self::Disabled => "is disabled",
+            Self::Idle => "is idle",
+            Self::Starting => "is starting",
+            Self::Ready => "is ready",
+            Self::Degraded { .. } => "is degraded",
+            Self::NeedsAuth { .. } => "needs authorization",
+            Self::Failed { .. } => "has failed",
+            Self::Stopped => "is stopped",
+        }
+    }
+
     /// The explanation, where there is one.
     pub fn why(&self) -> Option<&str> {
         match self {

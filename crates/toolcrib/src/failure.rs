@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use toolcrib_core::code::Code;
+use toolcrib_core::{code::Code, target::Target};
 use toolcrib_engine::{CallError, Part, Status};
 
 /// Why a command failed.
@@ -42,20 +42,23 @@ impl Failure {
     /// A server that was needed and is not there.
     pub(crate) fn of_server(part: &Part) -> Self {
         let name = part.name();
-        let why = part.status.why().unwrap_or("it is not running");
+        let why = part.status.why().map(|why| format!(": {why}")).unwrap_or_default();
         let (code, hint) = match &part.status {
             Status::NeedsAuth { .. } => (
                 Code::NeedsAuth,
                 "put a token into its `headers`, for example Authorization = \"Bearer ${TOKEN}\""
                     .to_owned(),
             ),
+            Status::Failed { code, .. } if matches!(part.config.target, Target::Http(_)) => {
+                (*code, format!("toolcrib inspect {name} --trace shows every message"))
+            }
             Status::Failed { code, .. } => {
                 (*code, format!("toolcrib logs {name} shows what it said"))
             }
             Status::Disabled => (Code::Unreachable, format!("toolcrib enable {name}")),
             _ => (Code::Unreachable, "toolcrib status shows all servers".to_owned()),
         };
-        Self::new(code, format!("server {name} is {}: {why}", part.status.word())).hint(hint)
+        Self::new(code, format!("server {name} {}{why}", part.status.phrase())).hint(hint)
     }
 }
 

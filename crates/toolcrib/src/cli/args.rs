@@ -209,6 +209,9 @@ pub(crate) struct List {
 pub(crate) struct Describe {
     /// A tool or prompt by any of its names, a resource URI or a URI template
     pub(crate) name: String,
+    /// Look only at this server
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Option<String>,
 }
 
 #[derive(Debug, Args)]

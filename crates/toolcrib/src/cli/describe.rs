@@ -1,5 +1,7 @@
 //! `describe`: one item in full.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::Value;
 use toolcrib_core::{
@@ -11,11 +13,11 @@ use toolcrib_core::{
     sanitise,
     surface::{ListKind, Tool},
 };
-use toolcrib_engine::{Part, Snapshot};
+use toolcrib_engine::{CallError, Part, Snapshot};
 
 use super::{
     args::{Describe, Global},
-    named::owners,
+    named::{owners, warn_of_absent},
     setup::{Setup, with_engine},
     wait,
 };
@@ -26,9 +28,14 @@ use crate::{
 
 pub(crate) async fn run(global: &Global, args: Describe) -> Outcome {
     let setup = Setup::load(global)?;
-    let engine = setup.start(owners(&setup, &args.name)?, setup.options())?;
+    let servers = match &args.server {
+        Some(server) => vec![setup.server(server)?],
+        None => owners(&setup, &args.name)?,
+    };
+    let engine = setup.start(servers, setup.options())?;
     with_engine(engine, async |engine| {
         let snapshot = wait::settled(engine, &ListKind::ALL).await;
+        warn_of_absent(&snapshot);
         describe(global, &snapshot, &args.name)
     })
     .await
@@ -76,8 +83,8 @@ fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<Described<'a>, Failure
             });
             described.ok_or_else(|| Failure::new(Code::Internal, "the item is lost"))
         }
-        Err(error) => by_uri(snapshot, name).ok_or_else(|| {
-            let failure = toolcrib_engine::CallError::from(error);
+        Err(error) => by_uri(snapshot, name)?.ok_or_else(|| {
+            let failure = CallError::from(error);
             let mut parts = snapshot.parts();
             match (parts.next(), parts.next()) {
                 (Some(part), None) if part.surface.is_none() => Failure::of_server(part),
@@ -87,20 +94,30 @@ fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<Described<'a>, Failure
     }
 }
 
-fn by_uri<'a>(snapshot: &'a Snapshot, uri: &str) -> Option<Described<'a>> {
-    snapshot.parts().find_map(|part| {
-        let resource = part.resources().find(|resource| resource.uri == uri);
-        if let Some(resource) = resource {
-            let (kind, key, item) = (ListKind::Resources, resource.uri.as_str(), &resource.raw);
-            return Some(Described { part, kind, named: None, key, item });
-        }
+/// The one resource of this URI, or template that is it or fits it, as `read` would choose.
+fn by_uri<'a>(snapshot: &'a Snapshot, uri: &str) -> Result<Option<Described<'a>>, CallError> {
+    let resource = |part: &'a Arc<Part>| {
+        let resource = part.resources().find(|resource| resource.uri == uri)?;
+        let (kind, key, item) = (ListKind::Resources, resource.uri.as_str(), &resource.raw);
+        Some(Described { part, kind, named: None, key, item })
+    };
+    let template = |part: &'a Arc<Part>| {
         let fits = part.template_for(uri).map(|(template, _)| template);
         let wanted = fits.as_deref().unwrap_or(uri);
         let template = part.templates().find(|template| template.uri_template == wanted)?;
         let key = template.uri_template.as_str();
         let (kind, item) = (ListKind::ResourceTemplates, &template.raw);
         Some(Described { part, kind, named: None, key, item })
-    })
+    };
+    let mut found: Vec<_> = snapshot.parts().filter_map(resource).collect();
+    if found.is_empty() {
+        found = snapshot.parts().filter_map(template).collect();
+    }
+    if found.len() > 1 {
+        let servers = found.iter().map(|found| found.part.name().to_owned()).collect();
+        return Err(CallError::AmbiguousUri { uri: sanitise::line(uri, 200), servers });
+    }
+    Ok(found.pop())
 }
 
 fn findings<'a>(found: &Described<'a>) -> Vec<&'a Finding> {

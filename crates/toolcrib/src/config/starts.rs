@@ -1,5 +1,6 @@
 //! One line for what a server entry would do, complete enough to agree to: the exact command with
-//! its folder and the names of its environment, or the endpoint and the variables sent to it.
+//! its folder and the names of its environment (with the values where they choose what code runs),
+//! or the endpoint and the variables sent to it.
 
 use toolcrib_core::{
     sanitise,
@@ -19,6 +20,27 @@ pub(crate) fn describe(name: &str, server: &ServerConfig) -> Option<String> {
     Some(format!("{}: {what}", super::problem::quoted(name)))
 }
 
+/// Variables that make common programs run other code. Their values decide what is run, so they are
+/// shown; those of all others may be secrets.
+const LOADS_CODE: [&str; 16] = [
+    "BASH_ENV",
+    "DYLD_INSERT_LIBRARIES",
+    "DYLD_LIBRARY_PATH",
+    "ENV",
+    "GIT_SSH_COMMAND",
+    "JAVA_TOOL_OPTIONS",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PATH",
+    "PERL5OPT",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RUBYOPT",
+];
+
 fn run(command: &Command) -> String {
     let words = std::iter::once(&command.program).chain(&command.args);
     let mut line = format!("run {}", words.map(|text| word(text)).collect::<Vec<_>>().join(" "));
@@ -26,8 +48,14 @@ fn run(command: &Command) -> String {
         line.push_str(&format!(" in {}", word(&cwd.to_string_lossy())));
     }
     if !command.env.is_empty() {
-        let names: Vec<_> = command.env.keys().map(|name| word(name)).collect();
-        line.push_str(&format!(" with {} set", names.join(", ")));
+        let set = command.env.iter().map(|(name, value)| {
+            if LOADS_CODE.contains(&name.as_str()) {
+                format!("{}={}", word(name), word(value.expose()))
+            } else {
+                word(name)
+            }
+        });
+        line.push_str(&format!(" with {} set", set.collect::<Vec<_>>().join(", ")));
     }
     line
 }
@@ -65,4 +93,17 @@ fn word(text: &str) -> String {
     let plain = !text.is_empty()
         && text.chars().all(|c| c.is_alphanumeric() || "-_./:=@%+,${}~".contains(c));
     if plain { shown } else { format!("'{}'", shown.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_where_they_choose_what_runs_and_nowhere_else() {
+        let env = [("NODE_OPTIONS", "--require ./x.js"), ("TOKEN", "secret")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.into()));
+        let command = Command { program: "node".to_owned(), env: env.into(), ..Command::default() };
+        assert_eq!(run(&command), "run node with NODE_OPTIONS='--require ./x.js', TOKEN set");
+    }
 }

@@ -14,7 +14,8 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    if !table.is_tty() {
+    // Some terminals do not know their width and say zero.
+    if !table.is_tty() || table.width().is_none_or(|width| width == 0) {
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
     table.set_header(header.iter().map(|title| title.to_uppercase()));

@@ -88,3 +88,42 @@ fn a_template_of_the_demo_server_is_read() {
     let run = world.run_with(&["--config", file, "call", "demo.add", "-"], r#"{"a":2,"b":40}"#);
     assert_eq!((run.code, run.stdout.trim()), (Some(0), "42"), "{}", run.stderr);
 }
+
+/// Two servers that offer the same, one that is not there, and one with a tool left out.
+fn four() -> (toolcrib_testkit::world::World, String) {
+    let world = world();
+    let demo = json!({"command": PROGRAM, "args": ["demo-server"]});
+    let mut part = demo.clone();
+    part["exclude_tools"] = json!(["refresh"]);
+    part["include_tools"] = json!(["add", "refresh"]);
+    let gone = json!({"command": "no-such-program-here"});
+    let servers = json!({"one": demo, "two": demo, "part": part, "gone": gone});
+    let file = world.write("four.json", &json!({"mcpServers": servers}).to_string());
+    let file = file.to_str().unwrap().to_owned();
+    (world, file)
+}
+
+#[test]
+fn what_several_servers_offer_is_never_picked_silently() {
+    let (world, file) = four();
+    let describe = |more: &[&str]| {
+        world.run(&[&["--config", &file, "describe", "users://42/profile"], more].concat())
+    };
+    let run = describe(&[]);
+    assert_eq!(run.code, Some(5), "{}{}", run.stdout, run.stderr);
+    assert!(run.stderr.contains("one, part, two"), "{}", run.stderr);
+    let run = describe(&["--server", "two"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("resource template of two"), "{}", run.stdout);
+}
+
+#[test]
+fn a_name_that_is_not_found_is_told_with_what_is_missing() {
+    let (world, file) = four();
+    let run = world.run(&["--config", &file, "call", "no_such_tool"]);
+    assert_eq!(run.code, Some(4), "{}", run.stderr);
+    assert!(run.stderr.contains("server gone has failed"), "{}", run.stderr);
+    let run = world.run(&["--config", &file, "call", "part.refresh"]);
+    assert_eq!(run.code, Some(4), "{}", run.stderr);
+    assert!(run.stderr.contains("leaves it out"), "{}", run.stderr);
+}
