@@ -17,6 +17,7 @@ use toolcrib_core::{
 };
 use toolcrib_link::{
     ConnectError, Connecting, Follower, Following, Offer, Session, Walked, connect,
+    follow::jittered,
 };
 
 use crate::{
@@ -347,10 +348,7 @@ const LIVED: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// How often the lists of a server that announces nothing are read again.
 fn relist_every() -> std::time::Duration {
-    let base = std::time::Duration::from_secs(300);
-    let nanos =
-        SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
-    base + base.mul_f64(f64::from(nanos % 1_000) / 4_000.0)
+    jittered(std::time::Duration::from_secs(300))
 }
 
 fn is_announced(follower: Option<&Follower>) -> bool {

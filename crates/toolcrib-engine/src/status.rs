@@ -11,8 +11,6 @@ use toolcrib_core::code::Code;
 pub enum Status {
     /// Switched off in the configuration.
     Disabled,
-    /// Configured, and nothing has asked for it yet.
-    Idle,
     /// Being connected or listed for the first time.
     Starting,
     /// Connected, every offered list read to its end.
@@ -46,7 +44,6 @@ impl Status {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
-            Self::Idle => "idle",
             Self::Starting => "starting",
             Self::Ready => "ready",
             Self::Degraded { .. } => "degraded",
@@ -60,7 +57,6 @@ impl Status {
     pub const fn phrase(&self) -> &'static str {
         match self {
             Self::Disabled => "is disabled",
-            Self::Idle => "is idle",
             Self::Starting => "is starting",
             Self::Ready => "is ready",
             Self::Degraded { .. } => "is degraded",
@@ -76,7 +72,7 @@ impl Status {
             Self::Degraded { why } | Self::NeedsAuth { why } | Self::Failed { why, .. } => {
                 Some(why)
             }
-            Self::Disabled | Self::Idle | Self::Starting | Self::Ready | Self::Stopped => None,
+            Self::Disabled | Self::Starting | Self::Ready | Self::Stopped => None,
         }
     }
 

@@ -93,20 +93,6 @@ impl ConnectError {
         }
     }
 
-    /// True when trying again soon may help: the process ended, or there was an outage.
-    pub const fn is_transient(&self) -> bool {
-        match self {
-            Self::Handshake { error, .. } => matches!(
-                error,
-                HandshakeError::Closed(_)
-                    | HandshakeError::Timeout { .. }
-                    | HandshakeError::Exchange(_)
-            ),
-            Self::OldSse(_) => true,
-            Self::Expand(_) | Self::Spawn(_) | Self::Endpoint(_) | Self::NeedsAuth { .. } => false,
-        }
-    }
-
     /// True when a process ended before it was ready.
     pub const fn is_exit(&self) -> bool {
         matches!(self, Self::Handshake { error: HandshakeError::Closed(_), .. })

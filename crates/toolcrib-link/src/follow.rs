@@ -182,7 +182,7 @@ fn describe(failure: &Failure) -> String {
 
 /// Up to a quarter more, so that many followers do not return at once. The clock's low bits are
 /// random enough for that.
-pub(crate) fn jittered(pause: Duration) -> Duration {
+pub fn jittered(pause: Duration) -> Duration {
     let nanos = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |now| now.subsec_nanos());

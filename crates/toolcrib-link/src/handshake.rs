@@ -52,6 +52,18 @@ impl From<EraPolicy> for Plan {
     }
 }
 
+/// A request was not answered in time.
+#[derive(Debug, Clone, Error)]
+#[error("no answer to {method} within {}{}", seconds(*after), hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
+pub struct NoAnswer {
+    /// Which request.
+    pub method: &'static str,
+    /// How long we waited.
+    pub after: Duration,
+    /// What came instead.
+    pub hint: Option<String>,
+}
+
 /// Why there is no session.
 #[derive(Debug, Clone, Error)]
 pub enum HandshakeError {
@@ -89,15 +101,8 @@ pub enum HandshakeError {
     #[error("{0}")]
     Violation(String),
     /// No answer in time.
-    #[error("no answer to {method} within {}{}", seconds(*after), hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
-    Timeout {
-        /// Which request.
-        method: &'static str,
-        /// How long we waited.
-        after: Duration,
-        /// What came instead.
-        hint: Option<String>,
-    },
+    #[error("{0}")]
+    Timeout(NoAnswer),
 }
 
 /// A duration as a person writes it.
@@ -312,7 +317,8 @@ impl<'a> Handshake<'a> {
     }
 
     fn timeout(&self, method: &'static str) -> HandshakeError {
-        HandshakeError::Timeout { method, after: self.start, hint: self.mux.hint() }
+        let hint = self.mux.hint();
+        HandshakeError::Timeout(NoAnswer { method, after: self.start, hint })
     }
 
     fn judge_initialize(&mut self, sent: Version, outcome: Outcome) -> Result<Negotiated, Refusal> {

@@ -23,7 +23,7 @@ pub mod connect;
 
 pub use connect::{ConnectError, Connecting, connect};
 pub use follow::{Follower, Following};
-pub use handshake::HandshakeError;
+pub use handshake::{HandshakeError, NoAnswer};
 pub use host::Host;
 pub use mux::{Changes, ServerEvent};
 pub use operation::{Operation, Performing, Resumed};

@@ -30,7 +30,7 @@ use toolcrib_core::{
 
 use crate::{
     channel::{Closed, ExchangeError, Mirror},
-    handshake::{Handshake, HandshakeError, Plan, mirror_after, modern_params, seconds},
+    handshake::{Handshake, HandshakeError, NoAnswer, Plan, mirror_after, modern_params},
     mux::{Changes, Mux, ServerEvent},
     pending::{Failure, Notice, Outcome},
     wire,
@@ -58,15 +58,8 @@ pub enum RequestError {
     #[error("{0}")]
     Violation(String),
     /// No answer in time.
-    #[error("no answer to {method} within {}{}", seconds(*after), hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
-    Timeout {
-        /// Which request.
-        method: &'static str,
-        /// How long we waited.
-        after: Duration,
-        /// What came instead.
-        hint: Option<String>,
-    },
+    #[error("{0}")]
+    Timeout(NoAnswer),
     /// The result is none this revision knows.
     #[error("the result of {method} is not usable: {why}")]
     Unusable {
@@ -84,19 +77,6 @@ impl RequestError {
     /// True when the server says it has no such method.
     pub fn is_method_not_found(&self) -> bool {
         matches!(self, Self::Rpc(error) if error.code == error::METHOD_NOT_FOUND)
-    }
-
-    /// True when the server may have acted on the request although no answer came.
-    pub const fn may_have_run(&self) -> bool {
-        match self {
-            Self::Timeout { .. } | Self::Closed(_) | Self::Violation(_) | Self::Unusable { .. } => {
-                true
-            }
-            Self::Exchange(error) => {
-                !matches!(error, ExchangeError::Status(status) if status.status < 500)
-            }
-            Self::Rpc(_) | Self::NeedsAuth { .. } | Self::Renewal(_) => false,
-        }
     }
 }
 
@@ -305,7 +285,7 @@ impl Session {
 
     fn timeout(&self, method: &'static str, after: Duration) -> RequestError {
         let after = Duration::from_millis(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-        RequestError::Timeout { method, after, hint: self.mux.hint() }
+        RequestError::Timeout(NoAnswer { method, after, hint: self.mux.hint() })
     }
 
     /// True when the server answered as if it spoke the other era: what was negotiated no longer
