@@ -56,8 +56,8 @@ impl Exchange {
     /// Prepares it; the handler runs while [`Exchange::next`] is awaited.
     pub(crate) fn new(service: Arc<Service>, id: Raw, job: Job) -> Self {
         let (out, notes) = mpsc::channel(WAITING);
-        let Job { request, token, level, capabilities, client_info } = job;
-        let peer = Peer { out, token, level, capabilities, client_info };
+        let Job { request, token, level, capabilities, client_info, asking } = job;
+        let peer = Peer { out, token, level, capabilities, client_info, asking };
         let running = async move { Frame::answer(&id, &service.run(request, peer).await) };
         Self { notes, state: State::Running(Box::pin(running)) }
     }

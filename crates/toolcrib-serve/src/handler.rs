@@ -12,7 +12,23 @@ use toolcrib_core::{
 use crate::{about::ServerAbout, change::Changes, fault, peer::Peer};
 
 /// What [`Handler::handle`] gives: boxed, so that a handler can be `Arc<dyn Handler>`.
-pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send + 'a>>;
+pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Reply, RpcError>> + Send + 'a>>;
+
+/// A result object.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// As the handler wrote it: what the client's era wants and it lacks is added.
+    Plain(Raw),
+    /// Made by [`complete`](crate::complete) for the client's era: goes out as it is. What is sent
+    /// often can be made once.
+    Complete(Raw),
+}
+
+impl From<Raw> for Reply {
+    fn from(raw: Raw) -> Self {
+        Self::Plain(raw)
+    }
+}
 
 /// The content of a server.
 ///
@@ -25,10 +41,16 @@ pub trait Handler: Send + Sync + 'static {
     /// Where this handler announces changes.
     fn changes(&self) -> &Changes;
 
+    /// The `inputSchema` of a tool. Over HTTP, arguments that it marks with `x-mcp-header` are held
+    /// against the headers that repeat them (specification, transports/streamable-http).
+    fn input_schema(&self, _tool: &str) -> Option<Raw> {
+        None
+    }
+
     /// Answers one request with a result object.
     ///
-    /// For modern clients `resultType`, `ttlMs`, `cacheScope` and `serverInfo` are added where the
-    /// result lacks them. The future is dropped when the request is cancelled.
+    /// For modern clients `resultType`, `ttlMs`, `cacheScope` and `serverInfo` are added where a
+    /// [`Reply::Plain`] lacks them. The future is dropped when the request is cancelled.
     fn handle(&self, request: Request, peer: Peer) -> Answer<'_>;
 }
 

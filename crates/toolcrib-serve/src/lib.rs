@@ -7,12 +7,15 @@
 //! Modules are listed bottom-up: a module uses only those above it.
 
 mod stop;
+mod lock;
 mod splice;
 mod level;
 mod change;
 mod about;
 mod era;
 mod fault;
+mod seal;
+mod ask;
 mod peer;
 mod handler;
 mod envelope;
@@ -23,15 +26,19 @@ mod listening;
 mod stdin;
 mod stdio;
 mod http;
+pub mod declare;
 
 pub use about::{CacheScope, ServerAbout};
+pub use ask::AskError;
 pub use change::{Change, Changes, ListKind};
 pub use era::{EraSupport, UnknownEra};
 pub use fault::{invalid_params, method_not_found, unknown_resource};
-pub use handler::{Answer, Handler, Request};
+pub use handler::{Answer, Handler, Reply, Request};
 pub use http::{HttpOptions, router, serve_http};
 pub use level::LogLevel;
 pub use peer::Peer;
+pub use seal::StateKey;
+pub use service::complete;
 pub use stdin::stdin;
 pub use stdio::{StdioOptions, serve_stdio};
 pub use stop::{Stop, Stopper};

@@ -1,4 +1,4 @@
-//! The client as one request sees it: what it can do, and what may be told it meanwhile.
+//! The client as one request sees it: what it can do, and what it may be told and asked meanwhile.
 //!
 //! What is sent here goes out before the request's answer and on the same stream; after the answer
 //! it goes nowhere.
@@ -10,7 +10,10 @@ use toolcrib_core::{
     rpc::{Params, message, meta, method},
 };
 
-use crate::level::LogLevel;
+use crate::{
+    ask::{AskError, Asking, Question},
+    level::LogLevel,
+};
 
 /// The client of one request.
 #[derive(Debug, Clone)]
@@ -20,6 +23,7 @@ pub struct Peer {
     pub(crate) level: Option<LogLevel>,
     pub(crate) capabilities: Raw,
     pub(crate) client_info: Option<Raw>,
+    pub(crate) asking: Asking,
 }
 
 impl Peer {
@@ -65,6 +69,41 @@ impl Peer {
             params = params.with("logger", Raw::of(&logger));
         }
         self.send(message::notification(method::LOG, &params)).await;
+    }
+
+    /// Asks the client: `method` is one of `elicitation/create`, `sampling/createMessage` and
+    /// `roots/list`, and the answer its result. `key` names the question within this request.
+    ///
+    /// A legacy client is waited for. A modern one sends the whole request again with its answer,
+    /// so this future is dropped where it waits and the handler begins anew: ask under the same
+    /// keys each time, and do what must happen once only after the last question, or keep what it
+    /// gave by [`Peer::set_note`]. Questions polled together are asked together.
+    ///
+    /// # Errors
+    /// The client does not declare what the question needs, refuses, leaves or is too slow; or the
+    /// request is none that may ask.
+    pub async fn ask(&self, key: &str, method: &str, params: &Raw) -> Result<Raw, AskError> {
+        self.asking.ask(&self.capabilities, &self.out, key, Question { method, params }).await
+    }
+
+    /// What an earlier round of this request noted under `key`; `None` in the first, and for a
+    /// legacy client, whose request has one round.
+    ///
+    /// # Errors
+    /// What the client sent back cannot be used.
+    pub fn note(&self, key: &str) -> Result<Option<Raw>, AskError> {
+        match &self.asking {
+            Asking::Rounds(rounds) => rounds.note(key),
+            Asking::Impossible | Asking::Requests(..) => Ok(None),
+        }
+    }
+
+    /// Notes something for the rounds to come. The client carries it; it can read it and cannot
+    /// change it.
+    pub fn set_note(&self, key: &str, value: Raw) {
+        if let Asking::Rounds(rounds) = &self.asking {
+            rounds.set_note(key, value);
+        }
     }
 
     async fn send(&self, text: String) {

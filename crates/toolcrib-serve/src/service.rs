@@ -2,10 +2,11 @@
 //!
 //! Both transports route through this file, so an era behaves alike on a pipe and over HTTP.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use toolcrib_core::{
     limits::Limits,
     raw::Raw,
@@ -15,13 +16,15 @@ use toolcrib_core::{
 
 use crate::{
     about::ServerAbout,
+    ask::{Asking, Rounds},
     change::Filter,
     envelope::Envelope,
     era::{EraSupport, modern_versions},
     fault,
-    handler::{Handler, Request},
+    handler::{Handler, Reply, Request},
     level::LogLevel,
     peer::Peer,
+    seal::StateKey,
     session::Session,
     splice,
     stop::Stop,
@@ -32,6 +35,11 @@ pub(crate) struct Service {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) era: EraSupport,
     pub(crate) limits: Limits,
+    /// How long a handler may take.
+    pub(crate) request: Duration,
+    /// How long a legacy client may take to answer a question.
+    pub(crate) answer: Duration,
+    pub(crate) state_key: Option<StateKey>,
     pub(crate) stop: Stop,
 }
 
@@ -56,6 +64,7 @@ pub(crate) struct Job {
     pub(crate) level: Option<LogLevel>,
     pub(crate) capabilities: Raw,
     pub(crate) client_info: Option<Raw>,
+    pub(crate) asking: Asking,
 }
 
 impl Service {
@@ -114,6 +123,7 @@ impl Service {
             }
             method::LISTEN => Ok(Route::Listen(offered.honour(asked(params.as_ref())?))),
             _ => Ok(Route::Handle(Box::new(Job {
+                asking: self.rounds(&method, params.as_ref()),
                 level: if offered.logging() { envelope.level()? } else { None },
                 token: envelope.token(),
                 capabilities,
@@ -176,10 +186,19 @@ impl Service {
                     level: offered.logging().then(|| session.level()),
                     capabilities: session.capabilities.clone(),
                     client_info: session.client_info.clone(),
+                    asking: Asking::Requests(Arc::clone(&session.requests), self.answer),
                 })));
             }
         }
         Ok(Route::Answer(Raw::empty_object()))
+    }
+
+    fn rounds(&self, method: &str, params: Option<&Raw>) -> Asking {
+        if method::may_ask_for_input(method) {
+            Asking::Rounds(Arc::new(Rounds::new(method, params.cloned(), self.state_key.clone())))
+        } else {
+            Asking::Impossible
+        }
     }
 
     fn start(&self, params: Option<&Raw>) -> Route {
@@ -203,23 +222,52 @@ impl Service {
         Route::Start(Box::new(session), greeting(&self.handler.about(), version))
     }
 
-    /// Runs the handler. A panic becomes an error and stays in this request.
+    /// Runs the handler. A panic becomes an error and stays in this request, and so does a handler
+    /// that never ends.
     pub(crate) async fn run(&self, request: Request, peer: Peer) -> Result<Raw, RpcError> {
         let (method, era) = (request.method.clone(), request.era);
-        let result = AssertUnwindSafe(async { self.handler.handle(request, peer).await })
-            .catch_unwind()
-            .await
-            .unwrap_or_else(|_| {
+        let rounds = match &peer.asking {
+            Asking::Rounds(rounds) => Some(Arc::clone(rounds)),
+            Asking::Impossible | Asking::Requests(..) => None,
+        };
+        let handled = AssertUnwindSafe(async { self.handler.handle(request, peer).await });
+        let handled = async {
+            handled.catch_unwind().await.unwrap_or_else(|_| {
                 tracing::error!(method, "a handler panicked");
                 Err(fault::internal("the server failed while it handled this request"))
-            })?;
-        complete(&result, &method, era, &self.handler.about())
+            })
+        };
+        let ended = async {
+            let Some(rounds) = rounds else { return handled.await };
+            tokio::select! {
+                biased;
+                reply = handled => reply,
+                () = rounds.asked() => rounds.input_required().map(Reply::Plain),
+            }
+        };
+        let reply = timeout(self.request, ended).await.unwrap_or_else(|_| {
+            tracing::error!(method, "a handler took too long");
+            let most = self.request.as_millis();
+            Err(fault::internal(format!("the server took longer than {most} ms, its limit")))
+        })?;
+        match reply {
+            Reply::Complete(raw) => Ok(raw),
+            Reply::Plain(raw) => complete(&raw, &method, era, &self.handler.about()),
+        }
     }
 }
 
-/// The result as the era wants it: legacy ones as the handler wrote them, modern ones with what
-/// they lack.
-fn complete(result: &Raw, method: &str, era: Era, about: &ServerAbout) -> Result<Raw, RpcError> {
+/// The result of `method` as `era` wants it: a legacy one as it is, a modern one with what it lacks
+/// of `resultType`, `ttlMs`, `cacheScope` and `serverInfo`.
+///
+/// # Errors
+/// It is no object.
+pub fn complete(
+    result: &Raw,
+    method: &str,
+    era: Era,
+    about: &ServerAbout,
+) -> Result<Raw, RpcError> {
     if !result.is_object() {
         tracing::error!(method, "a handler's result is no object");
         return Err(fault::internal("the server made a result that is no object"));

@@ -3,14 +3,14 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use toolcrib_core::{raw::Raw, version::Version};
 
-use crate::{about::Offered, change::Filter, level::LogLevel};
+use crate::{about::Offered, ask::Requests, change::Filter, level::LogLevel, lock::lock};
 
 /// Most resources one session may follow.
 const FOLLOWED: usize = 1_000;
@@ -21,6 +21,8 @@ pub(crate) struct Session {
     pub(crate) version: Version,
     pub(crate) capabilities: Raw,
     pub(crate) client_info: Option<Raw>,
+    /// What this client was asked and has not answered.
+    pub(crate) requests: Arc<Requests>,
     ready: AtomicBool,
     level: Mutex<LogLevel>,
     followed: Mutex<BTreeSet<String>>,
@@ -32,6 +34,7 @@ impl Session {
             version,
             capabilities,
             client_info,
+            requests: Arc::default(),
             ready: AtomicBool::new(false),
             level: Mutex::new(LogLevel::Info),
             followed: Mutex::default(),
@@ -73,9 +76,4 @@ impl Session {
     pub(crate) fn filter(&self, offered: &Offered) -> Filter {
         Filter { resource_subscriptions: lock(&self.followed).clone(), ..offered.changes() }
     }
-}
-
-/// Locks; a holder that panicked left nothing half done here.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -32,8 +32,10 @@ use crate::{
     fault,
     handler::Handler,
     listening::Listening,
+    lock::lock,
+    seal::StateKey,
     service::{Route, Service},
-    session::{Session, lock},
+    session::Session,
     stop::Stopper,
 };
 
@@ -49,11 +51,24 @@ pub struct StdioOptions {
     pub limits: Limits,
     /// How long running requests may still take once the client closed its side, in milliseconds.
     pub drain_ms: u64,
+    /// How long one request may take, in milliseconds.
+    pub request_ms: u64,
+    /// How long a legacy client may take to answer a question, in milliseconds.
+    pub answer_ms: u64,
+    /// What the state that modern clients carry from round to round is sealed with.
+    pub state_key: Option<StateKey>,
 }
 
 impl Default for StdioOptions {
     fn default() -> Self {
-        Self { era: EraSupport::Dual, limits: Limits::default(), drain_ms: 2_000 }
+        Self {
+            era: EraSupport::Dual,
+            limits: Limits::default(),
+            drain_ms: 2_000,
+            request_ms: 3_600_000,
+            answer_ms: 600_000,
+            state_key: None,
+        }
     }
 }
 
@@ -74,7 +89,15 @@ pub async fn serve_stdio(
     let mut writing = tokio::spawn(write_lines(writer, queue));
     let drain = Duration::from_millis(options.drain_ms);
     let changes = handler.changes().watch();
-    let service = Service { handler, era: options.era, limits: options.limits, stop };
+    let service = Service {
+        handler,
+        era: options.era,
+        limits: options.limits,
+        request: Duration::from_millis(options.request_ms),
+        answer: Duration::from_millis(options.answer_ms),
+        state_key: options.state_key,
+        stop,
+    };
     let mut pipe = Pipe {
         service: Arc::new(service),
         out,
@@ -89,6 +112,10 @@ pub async fn serve_stdio(
         written = &mut writing => return flatten(written),
     };
     stopper.stop();
+    if let Some(session) = &pipe.session {
+        // Nothing is read any more, so no answer can come.
+        session.requests.close();
+    }
     let drained = async {
         pipe.drain().await;
         drop(pipe);
@@ -208,8 +235,11 @@ impl Pipe {
             Message::Notification { method, params } => {
                 self.take_notification(&method, params.as_ref());
             }
-            // No request is ever sent, so there is nothing this could answer.
-            Message::Response { .. } => {}
+            Message::Response { id, outcome } => {
+                if let Some(session) = &self.session {
+                    session.requests.settle(&id, outcome);
+                }
+            }
         }
     }
 

@@ -25,7 +25,7 @@ use crate::{
     limits::Limits,
     raw::Raw,
     sanitise,
-    surface::Tool,
+    surface::{Hints, Tool},
 };
 
 /// Most judgements of single values (subschemas × values) whose faults are all collected.
@@ -85,6 +85,21 @@ impl ToolCheck {
         let input = schema(&tool.input_schema, Role::Input);
         let output = tool.output_schema.as_ref().map(|_| schema(&tool.output_schema, Role::Output));
         Self { raw: tool.raw.clone(), input, output, findings }
+    }
+
+    /// The check of schemas that belong to no listed tool: those a server publishes itself, or of
+    /// a form it shows.
+    pub fn of_schemas(name: &str, input: Raw, output: Option<Raw>, limits: &Limits) -> Self {
+        let tool = Tool {
+            raw: input.clone(),
+            name: name.to_owned(),
+            title: None,
+            description: None,
+            input_schema: Some(input),
+            output_schema: output,
+            hints: Hints::default(),
+        };
+        Self::new(&tool, limits, &mut Patterns::for_listing())
     }
 
     /// True when the tool is still defined as it was looked over.

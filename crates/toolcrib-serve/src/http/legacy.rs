@@ -10,7 +10,7 @@ use axum::{
 use tokio::sync::mpsc;
 use toolcrib_core::{
     raw::Raw,
-    rpc::{Message, RpcError, header, method},
+    rpc::{Message, ReplyId, RpcError, header, method},
     version::{Era, Version},
 };
 
@@ -20,6 +20,7 @@ use super::{
     sessions::HttpSession,
 };
 use crate::{
+    ask::Asking,
     envelope::{Envelope, is_id},
     exchange::{Exchange, Frame},
     fault,
@@ -78,13 +79,20 @@ pub(crate) async fn request(
     let route = endpoint.service.legacy(settled, method, params, &envelope);
     match (route, session) {
         (Route::Start(session, result), _) => start(endpoint, &id, *session, result),
-        (Route::Handle(job), Some(session)) => match run(endpoint, &session, &id, *job) {
-            Ok(frames) => {
-                let (accepts, source) = (Accepts::read(headers), Source::Pumped(frames));
-                reply::exchange(endpoint, accepts, source, |_| StatusCode::OK).await
+        (Route::Handle(mut job), Some(session)) => {
+            let accepts = Accepts::read(headers);
+            if !accepts.events {
+                // A question would have no way to the client.
+                job.asking = Asking::Impossible;
             }
-            Err(error) => reply::refuse(StatusCode::OK, Some(&id), &error),
-        },
+            match run(endpoint, &session, &id, *job) {
+                Ok(frames) => {
+                    let source = Source::Pumped(frames);
+                    reply::exchange(endpoint, accepts, source, |_| StatusCode::OK).await
+                }
+                Err(error) => reply::refuse(StatusCode::OK, Some(&id), &error),
+            }
+        }
         (Route::Refuse(error), _) => reply::refuse(StatusCode::OK, Some(&id), &error),
         (Route::Answer(result), _) => {
             reply::json(StatusCode::OK, Frame::answer(&id, &Ok(result)).into_text())
@@ -103,6 +111,9 @@ fn run(
     id: &Raw,
     job: Job,
 ) -> Result<mpsc::Receiver<Frame>, RpcError> {
+    if session.is_running(id) {
+        return Err(fault::invalid_request("a request with this id is running"));
+    }
     if session.load() >= endpoint.service.limits.in_flight {
         return Err(fault::internal("too many requests are running; try again later"));
     }
@@ -132,8 +143,7 @@ pub(crate) async fn batch(
                 parts.push(part(endpoint, &session, id, method, params));
             }
             Message::Notification { method, params } => note(&session, &method, params.as_ref()),
-            // No request is ever sent, so there is nothing this could answer.
-            Message::Response { .. } => {}
+            Message::Response { id, outcome } => session.session.requests.settle(&id, outcome),
         }
     }
     for _ in 0..odd {
@@ -192,6 +202,21 @@ pub(crate) fn notification(
         Err((status, error)) => return reply::refuse(status, None, &error),
     };
     note(&session, method, params);
+    reply::empty(StatusCode::ACCEPTED)
+}
+
+/// Takes an answer to something this session was asked.
+pub(crate) fn answer(
+    endpoint: &Endpoint,
+    headers: &HeaderMap,
+    id: &ReplyId,
+    outcome: Result<Raw, RpcError>,
+) -> Response {
+    let session = match find(endpoint, headers) {
+        Ok(session) => session,
+        Err((status, error)) => return reply::refuse(status, None, &error),
+    };
+    session.session.requests.settle(id, outcome);
     reply::empty(StatusCode::ACCEPTED)
 }
 

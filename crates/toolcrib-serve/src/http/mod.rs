@@ -11,7 +11,12 @@ mod modern;
 mod legacy;
 mod post;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     Router, middleware,
@@ -24,6 +29,7 @@ use toolcrib_core::{limits::Limits, version::Era};
 use crate::{
     era::EraSupport,
     handler::Handler,
+    seal::StateKey,
     service::Service,
     stop::{Stop, Stopper},
 };
@@ -36,7 +42,7 @@ pub struct HttpOptions {
     pub era: EraSupport,
     /// Bounds on what clients send.
     pub limits: Limits,
-    /// `Host` values served besides the loopback names, without port.
+    /// `Host` values served besides the loopback names and the address itself, without port.
     pub hosts: Vec<String>,
     /// `Origin` values served besides loopback ones, in full (`https://app.example`).
     pub origins: Vec<String>,
@@ -48,6 +54,12 @@ pub struct HttpOptions {
     pub body_ms: u64,
     /// How long running requests may still take after the word to stop, in milliseconds.
     pub drain_ms: u64,
+    /// How long one request may take, in milliseconds.
+    pub request_ms: u64,
+    /// How long a legacy client may take to answer a question, in milliseconds.
+    pub answer_ms: u64,
+    /// What the state that modern clients carry from round to round is sealed with.
+    pub state_key: Option<StateKey>,
 }
 
 impl Default for HttpOptions {
@@ -61,6 +73,9 @@ impl Default for HttpOptions {
             keep_alive_ms: 15_000,
             body_ms: 30_000,
             drain_ms: 2_000,
+            request_ms: 3_600_000,
+            answer_ms: 600_000,
+            state_key: None,
         }
     }
 }
@@ -74,7 +89,15 @@ pub(crate) struct Endpoint {
 
 /// The endpoint at `/mcp`. Every stream ends when `stop` is told.
 pub fn router(handler: Arc<dyn Handler>, options: HttpOptions, stop: Stop) -> Router {
-    let service = Service { handler, era: options.era, limits: options.limits.clone(), stop };
+    let service = Service {
+        handler,
+        era: options.era,
+        limits: options.limits.clone(),
+        request: Duration::from_millis(options.request_ms),
+        answer: Duration::from_millis(options.answer_ms),
+        state_key: options.state_key.clone(),
+        stop,
+    };
     let endpoint = Arc::new(Endpoint {
         service: Arc::new(service),
         sessions: Sessions::new(options.sessions),
@@ -90,6 +113,18 @@ pub fn router(handler: Arc<dyn Handler>, options: HttpOptions, stop: Stop) -> Ro
         .with_state(endpoint)
 }
 
+/// The options and the name of an address that was bound on purpose.
+fn with_own_name(mut options: HttpOptions, bound: SocketAddr) -> HttpOptions {
+    let address = bound.ip();
+    if !(address.is_loopback() || address.is_unspecified()) {
+        options.hosts.push(match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        });
+    }
+    options
+}
+
 /// Serves `listener` until `shutdown` resolves, then lets running requests end within `drain_ms`
 /// and gives each change stream its result.
 ///
@@ -103,6 +138,7 @@ pub async fn serve_http(
 ) -> io::Result<()> {
     let (stopper, stop) = Stopper::new();
     let drain = Duration::from_millis(options.drain_ms);
+    let options = with_own_name(options, listener.local_addr()?);
     let router = router(handler, options, stop.clone());
     let listener = listener.tap_io(|stream| {
         // Without it small answers may wait for an acknowledgement; it is no failure.

@@ -10,7 +10,7 @@ use toolcrib_core::{raw::Raw, rpc::error};
 
 use super::{
     Endpoint,
-    mirror::Mirrored,
+    mirror::{self, Mirrored},
     reply::{self, Accepts, Source},
 };
 use crate::{
@@ -31,10 +31,17 @@ pub(crate) async fn request(
     envelope: Envelope,
 ) -> Response {
     let accepts = Accepts::read(headers);
+    let (service, given) = (&endpoint.service, params.clone());
     let mirrored = Mirrored::of(&method, params.as_ref());
-    let route = endpoint
-        .service
-        .modern(method, params, envelope, |version| mirrored.check(headers, version));
+    let route = service.modern(method, params, envelope, |version| {
+        mirrored.check(headers, version)?;
+        match mirrored.tool().and_then(|tool| service.handler.input_schema(tool)) {
+            Some(schema) => {
+                mirror::check_arguments(headers, &schema, given.as_ref(), &service.limits)
+            }
+            None => Ok(()),
+        }
+    });
     match route {
         Route::Refuse(refusal) => {
             let status = match refusal.code {

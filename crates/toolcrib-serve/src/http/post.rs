@@ -82,9 +82,7 @@ async fn take(endpoint: &Endpoint, headers: &HeaderMap, message: Message) -> Res
             let error = fault::invalid_request("no answer is expected; nothing was asked");
             reply::refuse(StatusCode::BAD_REQUEST, None, &error)
         }
-        // No request is ever sent to a legacy client, so there is nothing this could answer; it is
-        // taken like a notification that means nothing.
-        Message::Response { .. } => legacy::notification(endpoint, headers, "", None),
+        Message::Response { id, outcome } => legacy::answer(endpoint, headers, &id, outcome),
     }
 }
 

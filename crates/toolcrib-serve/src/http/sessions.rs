@@ -16,8 +16,9 @@ use toolcrib_core::raw::Raw;
 use crate::{
     change::Watch,
     exchange::{Exchange, Frame},
+    lock::lock,
     service::Service,
-    session::{Session, lock},
+    session::Session,
     stop::Stop,
 };
 
@@ -50,7 +51,7 @@ impl Sessions {
         let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let session = Arc::new(HttpSession {
             session,
-            running: Mutex::default(),
+            running: Arc::default(),
             stream: Mutex::new(Stream { parked: Some(changes), current: None, count: 0 }),
         });
         let mut table = lock(&self.table);
@@ -83,7 +84,9 @@ impl Sessions {
 /// One legacy session.
 pub(crate) struct HttpSession {
     pub(crate) session: Session,
-    running: Mutex<HashMap<String, AbortHandle>>,
+    /// The requests that are not answered yet, by their ids. A request leaves before its answer
+    /// goes out, since the client may use the id again as soon as it has the answer.
+    running: Arc<Mutex<HashMap<String, AbortHandle>>>,
     stream: Mutex<Stream>,
 }
 
@@ -103,17 +106,29 @@ impl HttpSession {
         running.len()
     }
 
+    /// True while a request with this id has no answer.
+    pub(crate) fn is_running(&self, id: &Raw) -> bool {
+        lock(&self.running).get(id.get()).is_some_and(|abort| !abort.is_finished())
+    }
+
     /// Runs a request apart from the connection that brought it: in these revisions a broken
     /// connection is no cancellation.
     pub(crate) fn run(&self, id: &Raw, mut exchange: Exchange) -> mpsc::Receiver<Frame> {
         let (out, frames) = mpsc::channel(WAITING);
+        let (key, running) = (id.get().to_owned(), Arc::clone(&self.running));
+        // Locked while the task starts, so that it cannot leave before it is entered.
+        let mut entered = lock(&self.running);
         let task = tokio::spawn(async move {
             while let Some(frame) = exchange.next().await {
+                if matches!(frame, Frame::Answer(..)) {
+                    lock(&running).remove(&key);
+                }
                 // An error says that the connection is gone; the request goes on.
                 let _ = out.send(frame).await;
             }
         });
-        lock(&self.running).insert(id.get().to_owned(), task.abort_handle());
+        entered.insert(id.get().to_owned(), task.abort_handle());
+        drop(entered);
         frames
     }
 

@@ -123,7 +123,7 @@ impl Handler for House {
 
     fn handle(&self, request: Request, peer: Peer) -> Answer<'_> {
         Box::pin(async move {
-            match request.method.as_str() {
+            let result: Result<Raw, RpcError> = match request.method.as_str() {
                 // Lexemes that a re-serialisation would change.
                 method::TOOLS_LIST => Ok(Raw::parse(
                     r#"{"tools":[{"name":"knock","inputSchema":{"type":"object"},"x-weight":1.0e2}]}"#,
@@ -138,8 +138,8 @@ impl Handler for House {
                     let params: Value = request.read()?;
                     let uri = params["uri"].as_str().unwrap_or_default();
                     if uri == "door:locked" {
-                        return Ok(Raw::parse(r#"{"resultType":"input_required","requestState":"k"}"#)
-                            .unwrap());
+                        let ask = r#"{"resultType":"input_required","requestState":"k"}"#;
+                        return Ok(Raw::parse(ask).unwrap().into());
                     }
                     if uri != "door:front" {
                         return Err(unknown_resource(request.era, uri));
@@ -149,7 +149,8 @@ impl Handler for House {
                 }
                 method::TOOLS_CALL => self.call(&request, &peer).await,
                 other => Err(method_not_found(other)),
-            }
+            };
+            result.map(Into::into)
         })
     }
 }
