@@ -1,0 +1,223 @@
+//! Everything a server declares, as one value that is replaced as a whole.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+use toolcrib_core::raw::Raw;
+
+use super::{
+    prompt::{DeclaredPrompt, Prompt},
+    resource::{DeclaredResource, DeclaredTemplate, Resource, Template},
+    shelf::{Shelf, Shelved},
+    tool::{self, Tool},
+};
+use crate::{
+    about::ServerAbout,
+    change::{Change, Changes, ListKind},
+};
+
+/// Why an item cannot be declared.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DeclareError {
+    /// There is one already.
+    #[error("there are two {kind}s called {key:?}")]
+    Taken {
+        /// tool, resource, template or prompt
+        kind: &'static str,
+        /// Its name or URI.
+        key: String,
+    },
+    /// No client could use it.
+    #[error("the {kind} {key:?} cannot be declared: {why}")]
+    Unusable {
+        /// tool, resource, template or prompt
+        kind: &'static str,
+        /// Its name or URI.
+        key: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl DeclareError {
+    pub(crate) fn unusable(kind: &'static str, key: &str, why: String) -> Self {
+        Self::Unusable { kind, key: key.to_owned(), why }
+    }
+}
+
+/// Anything that can be declared.
+#[derive(Debug, Clone)]
+pub enum Item {
+    /// A tool.
+    Tool(Tool),
+    /// A resource.
+    Resource(Resource),
+    /// A resource template.
+    Template(Template),
+    /// A prompt.
+    Prompt(Prompt),
+}
+
+impl From<Tool> for Item {
+    fn from(tool: Tool) -> Self {
+        Self::Tool(tool)
+    }
+}
+
+impl From<Resource> for Item {
+    fn from(resource: Resource) -> Self {
+        Self::Resource(resource)
+    }
+}
+
+impl From<Template> for Item {
+    fn from(template: Template) -> Self {
+        Self::Template(template)
+    }
+}
+
+impl From<Prompt> for Item {
+    fn from(prompt: Prompt) -> Self {
+        Self::Prompt(prompt)
+    }
+}
+
+/// What a server says of itself and offers, at one moment.
+#[derive(Clone)]
+pub(crate) struct Catalog {
+    pub(crate) about: Arc<ServerAbout>,
+    pub(crate) page_size: usize,
+    pub(crate) logging: bool,
+    /// Whether clients can follow single resources.
+    pub(crate) follows: bool,
+    pub(crate) tools: Arc<Shelf<tool::Declared>>,
+    pub(crate) resources: Arc<Shelf<DeclaredResource>>,
+    pub(crate) templates: Arc<Shelf<DeclaredTemplate>>,
+    pub(crate) prompts: Arc<Shelf<DeclaredPrompt>>,
+}
+
+impl Catalog {
+    pub(crate) fn new(about: ServerAbout) -> Self {
+        Self {
+            about: Arc::new(about),
+            page_size: 1_000,
+            logging: false,
+            follows: false,
+            tools: Arc::default(),
+            resources: Arc::default(),
+            templates: Arc::default(),
+            prompts: Arc::default(),
+        }
+    }
+
+    /// Adds an item, and says which list it is in.
+    pub(crate) fn add(&mut self, item: Item) -> Result<ListKind, DeclareError> {
+        let kind = match item {
+            Item::Tool(tool) => {
+                put(&mut self.tools, tool.declare()?)?;
+                ListKind::Tools
+            }
+            Item::Resource(resource) => {
+                put(&mut self.resources, resource.declare()?)?;
+                ListKind::Resources
+            }
+            Item::Template(template) => {
+                put(&mut self.templates, template.declare()?)?;
+                ListKind::Resources
+            }
+            Item::Prompt(prompt) => {
+                put(&mut self.prompts, prompt.declare()?)?;
+                ListKind::Prompts
+            }
+        };
+        Ok(kind)
+    }
+
+    /// Brings the capabilities up to date. One that was declared once stays, since a client may
+    /// have seen it.
+    pub(crate) fn declare_capabilities(&mut self) {
+        let mut declared: Map<String, Value> = self.about.capabilities.read().unwrap_or_default();
+        let listed = json!({ "listChanged": true });
+        if !self.tools.is_empty() {
+            declared.entry("tools").or_insert_with(|| listed.clone());
+        }
+        if !(self.resources.is_empty() && self.templates.is_empty()) {
+            let mut resources = listed.clone();
+            if self.follows {
+                resources["subscribe"] = true.into();
+            }
+            declared.entry("resources").or_insert(resources);
+        }
+        if !self.prompts.is_empty() {
+            declared.entry("prompts").or_insert(listed);
+        }
+        let completes = self.prompts.iter().any(|prompt| !prompt.completers.is_empty())
+            || self.templates.iter().any(|template| !template.completers.is_empty());
+        if completes {
+            declared.entry("completions").or_insert_with(|| json!({}));
+        }
+        if self.logging {
+            declared.entry("logging").or_insert_with(|| json!({}));
+        }
+        let capabilities = Raw::of(&declared);
+        if capabilities.get() != self.about.capabilities.get() {
+            let about = ServerAbout { capabilities, ..ServerAbout::clone(&self.about) };
+            self.about = Arc::new(about);
+        }
+    }
+}
+
+fn put<T: Shelved>(shelf: &mut Arc<Shelf<T>>, item: T) -> Result<(), DeclareError> {
+    let key = item.key().to_owned();
+    let grown = shelf.with(item).ok_or(DeclareError::Taken { kind: T::KIND, key })?;
+    *shelf = Arc::new(grown);
+    Ok(())
+}
+
+/// Takes an item away; false when it is not there.
+pub(crate) fn take<T: Shelved>(shelf: &mut Arc<Shelf<T>>, key: &str) -> bool {
+    let Some(shrunk) = shelf.without(key) else { return false };
+    *shelf = Arc::new(shrunk);
+    true
+}
+
+/// The catalog of a running server, and who hears of its changes.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    catalog: Arc<RwLock<Arc<Catalog>>>,
+    pub(crate) changes: Changes,
+}
+
+impl Shared {
+    pub(crate) fn new(catalog: Catalog) -> Self {
+        Self { catalog: Arc::new(RwLock::new(Arc::new(catalog))), changes: Changes::new() }
+    }
+
+    /// What is offered now.
+    pub(crate) fn now(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the catalog by what `change` makes of it, and announces the list it names.
+    pub(crate) fn change<E>(
+        &self,
+        change: impl FnOnce(&mut Catalog) -> Result<Option<ListKind>, E>,
+    ) -> Result<bool, E> {
+        let changed = {
+            let mut current = self.catalog.write().unwrap_or_else(PoisonError::into_inner);
+            let mut next = Catalog::clone(&current);
+            let changed = change(&mut next)?;
+            if changed.is_some() {
+                next.declare_capabilities();
+                *current = Arc::new(next);
+            }
+            changed
+        };
+        // After the change is there to be seen.
+        if let Some(kind) = changed {
+            self.changes.announce(Change::List(kind));
+        }
+        Ok(changed.is_some())
+    }
+}
