@@ -8,6 +8,7 @@ use std::{
     net::SocketAddr,
     os::unix::fs::FileTypeExt as _,
     sync::Arc,
+    time::Duration,
 };
 
 use schemars::JsonSchema;
@@ -17,12 +18,13 @@ use tokio::{
     io::AsyncReadExt as _,
     net::TcpListener,
     signal::unix::{SignalKind, signal},
+    time::sleep,
 };
 use toolcrib_serve::{
     EraSupport, HttpOptions, StdioOptions,
     declare::{
-        Completing, Content, Context, DeclareError, Failure, Json, Prompt, Resource, Server,
-        Template, Tool,
+        Completing, Content, Context, DeclareError, Elicited, Failure, Json, Prompt, Resource,
+        Server, Template, Tool,
     },
     serve_http, serve_stdio, stdin,
 };
@@ -134,6 +136,8 @@ fn declared(options: &DemoOptions) -> Result<Server, DeclareError> {
                 .read_only()
                 .closed_world(),
         )
+        .with(Tool::new("count", count).title("Count slowly").read_only().closed_world())
+        .with(Tool::new("borrow", borrow).title("Borrow a tool").additive().closed_world())
         .with(
             Tool::new("refresh", refresh)
                 .title("Change the catalog")
@@ -238,6 +242,77 @@ async fn search(Search { query }: Search, context: Context) -> Vec<Content> {
     found.sort_by_key(|(hits, ..)| std::cmp::Reverse(*hits));
     let section = |(_, title, body)| Content::text(format!("## {title}\n{body}"));
     found.into_iter().take(query.limit.into()).map(section).collect()
+}
+
+/// Count up to a number, one step at a time
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Count {
+    /// Where to stop
+    #[schemars(range(min = 1, max = 1_000))]
+    to: u32,
+    /// How long each step takes, in milliseconds
+    #[serde(default = "a_second")]
+    #[schemars(range(max = 60_000))]
+    step_ms: u64,
+}
+
+const fn a_second() -> u64 {
+    1_000
+}
+
+async fn count(Count { to, step_ms }: Count, context: Context) -> String {
+    for number in 1..=to {
+        sleep(Duration::from_millis(step_ms)).await;
+        context.progress(number.into(), Some(to.into()), None).await;
+    }
+    format!("counted to {to}")
+}
+
+/// Borrow a tool of the crib; whoever borrows it is asked to sign
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Borrow {
+    /// Which tool
+    tool: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Signature {
+    /// Who borrows it
+    name: String,
+    /// For how long
+    days: Days,
+    /// Whether it may leave the house
+    #[serde(default)]
+    outdoors: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+enum Days {
+    /// Until tonight
+    #[serde(rename = "0")]
+    Today,
+    /// A week
+    #[serde(rename = "7")]
+    Week,
+}
+
+async fn borrow(Borrow { tool }: Borrow, context: Context) -> Result<String, Failure> {
+    let question = format!("Sign for the {tool}");
+    let signature: Elicited<Signature> = context.elicit("signature", &question).await?;
+    Ok(match signature {
+        Elicited::Accepted(Signature { name, days, outdoors }) => {
+            let until = match days {
+                Days::Today => "until tonight",
+                Days::Week => "for a week",
+            };
+            let place = if outdoors { "" } else { ", indoors only" };
+            format!("{name} has the {tool} {until}{place}")
+        }
+        Elicited::Declined => format!("the {tool} stays here: nobody signed for it"),
+        Elicited::Cancelled => format!("the {tool} stays here for now"),
+    })
 }
 
 async fn refresh(context: Context) -> Result<&'static str, Failure> {
