@@ -320,7 +320,8 @@ impl Requests {
     }
 }
 
-/// One question under way; given up, the client is told.
+/// One question under way; given up while its request goes on, the client is told. Whoever gives up
+/// the request knows by itself that its questions are over.
 struct Asked {
     requests: Arc<Requests>,
     id: u64,

@@ -23,7 +23,7 @@ use axum::{
     routing::{self, MethodRouter},
     serve::ListenerExt as _,
 };
-use tokio::{net::TcpListener, time::timeout};
+use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 use toolcrib_core::{limits::Limits, version::Era};
 
 use crate::{
@@ -48,6 +48,8 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// Most legacy sessions at a time; the one unused for longest makes room.
     pub sessions: usize,
+    /// Most modern requests and change streams at a time; further ones are answered 503.
+    pub running: usize,
     /// How often a silent stream is kept alive with a comment, in milliseconds.
     pub keep_alive_ms: u64,
     /// Longest time a request body may take to arrive, in milliseconds.
@@ -70,6 +72,7 @@ impl Default for HttpOptions {
             hosts: Vec::new(),
             origins: Vec::new(),
             sessions: 1_000,
+            running: 10_000,
             keep_alive_ms: 15_000,
             body_ms: 30_000,
             drain_ms: 2_000,
@@ -85,6 +88,7 @@ pub(crate) struct Endpoint {
     service: Arc<Service>,
     options: HttpOptions,
     sessions: Sessions,
+    room: Arc<Semaphore>,
 }
 
 /// The endpoint at `/mcp`. Every stream ends when `stop` is told.
@@ -101,6 +105,7 @@ pub fn router(handler: Arc<dyn Handler>, options: HttpOptions, stop: Stop) -> Ro
     let endpoint = Arc::new(Endpoint {
         service: Arc::new(service),
         sessions: Sessions::new(options.sessions),
+        room: Arc::new(Semaphore::new(options.running.min(Semaphore::MAX_PERMITS))),
         options,
     });
     let mut methods: MethodRouter<Arc<Endpoint>> = routing::post(post::post);

@@ -11,7 +11,7 @@ use toolcrib_core::{raw::Raw, rpc::error};
 use super::{
     Endpoint,
     mirror::{self, Mirrored},
-    reply::{self, Accepts, Source},
+    reply::{self, Accepts, Placed, Source},
 };
 use crate::{
     envelope::Envelope,
@@ -54,9 +54,14 @@ pub(crate) async fn request(
             reply::json(StatusCode::OK, Frame::answer(&id, &Ok(result)).into_text())
         }
         Route::Handle(job) => {
-            let exchange = Exchange::new(Arc::clone(&endpoint.service), id, *job);
-            let source = Source::Exchange(Box::new(exchange));
-            reply::exchange(endpoint, accepts, source, reply::status).await
+            let exchange = || Box::new(Exchange::new(Arc::clone(service), id.clone(), *job));
+            match Placed::new(endpoint, exchange) {
+                Some(placed) => {
+                    let source = Source::Exchange(placed);
+                    reply::exchange(endpoint, accepts, source, reply::status).await
+                }
+                None => reply::busy(&id),
+            }
         }
         Route::Listen(_) if !accepts.events => reply::refuse(
             StatusCode::NOT_ACCEPTABLE,
@@ -64,8 +69,11 @@ pub(crate) async fn request(
             &fault::invalid_request("a change stream needs Accept: text/event-stream"),
         ),
         Route::Listen(granted) => {
-            let listening = Listening::new(&endpoint.service, id, granted);
-            reply::events(endpoint, None, Source::Listening(Box::new(listening)))
+            let listening = || Box::new(Listening::new(service, id.clone(), granted));
+            match Placed::new(endpoint, listening) {
+                Some(placed) => reply::events(endpoint, None, Source::Listening(placed)),
+                None => reply::busy(&id),
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    body::{Body, Bytes, to_bytes},
+    body::{Body, Bytes, HttpBody as _, to_bytes},
     extract::{Request, State},
     http::{HeaderMap, StatusCode, header},
     response::Response,
@@ -112,11 +112,16 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 async fn read(endpoint: &Endpoint, body: Body) -> Result<Bytes, (StatusCode, &'static str)> {
     let limit = endpoint.service.limits.message_bytes;
+    const TOO_LONG: &str = "the body is too long or broken";
+    // Said in advance, nothing of it is waited for.
+    if body.size_hint().lower() > limit as u64 {
+        return Err((StatusCode::PAYLOAD_TOO_LARGE, TOO_LONG));
+    }
     let time = Duration::from_millis(endpoint.options.body_ms);
     match timeout(time, to_bytes(body, limit)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         // An unreadable body and one over the limit are told alike: both end here.
-        Ok(Err(_)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long or broken")),
+        Ok(Err(_)) => Err((StatusCode::PAYLOAD_TOO_LARGE, TOO_LONG)),
         Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive")),
     }
 }

@@ -1,6 +1,6 @@
 //! HTTP answers: one JSON message, or an event stream that ends with it.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -11,7 +11,10 @@ use futures_util::{
     StreamExt as _,
     stream::{self, BoxStream},
 };
-use tokio::{sync::mpsc, time::sleep};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::sleep,
+};
 use toolcrib_core::{
     raw::Raw,
     rpc::{RpcError, error},
@@ -30,15 +33,29 @@ const KEEP_ALIVE: &str = ":\r\n\r\n";
 /// Where the messages of one answer come from.
 pub(crate) enum Source {
     /// A modern request: it ends when the client goes.
-    Exchange(Box<Exchange>),
+    Exchange(Placed<Box<Exchange>>),
     /// A legacy request: it runs elsewhere, and outlives the connection.
     Pumped(mpsc::Receiver<Frame>),
     /// Several legacy requests that came in one batch.
     Batch(BoxStream<'static, Frame>),
     /// A modern change stream.
-    Listening(Box<Listening>),
+    Listening(Placed<Box<Listening>>),
     /// The standing stream of a legacy session.
     Standing(Box<Standing>),
+}
+
+/// Something that holds its place among what runs.
+pub(crate) struct Placed<T> {
+    what: T,
+    _place: OwnedSemaphorePermit,
+}
+
+impl<T> Placed<T> {
+    /// `None` when there is no place left.
+    pub(crate) fn new(endpoint: &Endpoint, what: impl FnOnce() -> T) -> Option<Self> {
+        let place = Arc::clone(&endpoint.room).try_acquire_owned().ok()?;
+        Some(Self { what: what(), _place: place })
+    }
 }
 
 impl Source {
@@ -51,10 +68,10 @@ impl Source {
 
     async fn next(&mut self) -> Option<Frame> {
         match self {
-            Self::Exchange(exchange) => exchange.next().await,
+            Self::Exchange(exchange) => exchange.what.next().await,
             Self::Pumped(frames) => frames.recv().await,
             Self::Batch(frames) => frames.next().await,
-            Self::Listening(listening) => listening.next().await.map(Frame::Note),
+            Self::Listening(listening) => listening.what.next().await.map(Frame::Note),
             Self::Standing(standing) => standing.next().await.map(Frame::Note),
         }
     }
@@ -109,6 +126,14 @@ pub(crate) fn refuse(status: StatusCode, id: Option<&Raw>, error: &RpcError) -> 
         None => fault::without_id(error),
     };
     json(status, text)
+}
+
+/// A refusal because too much is running.
+pub(crate) fn busy(id: &Raw) -> Response {
+    let error = fault::internal("too many requests are running; try again later");
+    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 /// The status that a modern error answer goes under.

@@ -3,145 +3,16 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::{net::TcpStream, time::timeout};
+use tokio::time::timeout;
 use toolcrib_core::version::Era;
-use toolcrib_serve::EraSupport;
 
 use crate::{
-    house::{House, SOON, code, fits, initialize, legacy, modern},
-    http::{Reply, Server, mirror},
-    stdio::Client,
+    house::{House, SOON, code, fits},
+    talk::{Talk, everywhere as serve_everywhere},
 };
 
-enum Wire {
-    Pipe(Box<Client>),
-    Socket(Server, Option<String>),
-}
-
-/// A client of one era on one transport; a legacy one has shaken hands.
-struct Talk {
-    era: Era,
-    wire: Wire,
-    last_id: i64,
-    /// Answers read while another was waited for.
-    early: Vec<Value>,
-}
-
-/// A request that is not answered yet.
-struct Begun {
-    id: i64,
-    stream: Option<TcpStream>,
-}
-
-impl Talk {
-    async fn new(era: Era, socket: bool) -> Self {
-        let wire = if socket {
-            let server = Server::new(EraSupport::Dual).await;
-            let session = match era {
-                Era::Modern => None,
-                Era::Legacy => Some(server.session("2025-11-25").await),
-            };
-            Wire::Socket(server, session)
-        } else {
-            let mut client = Client::new(EraSupport::Dual);
-            if era == Era::Legacy {
-                client.send(&initialize("2025-11-25").to_string()).await;
-                client.next().await;
-                client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
-            }
-            Wire::Pipe(Box::new(client))
-        };
-        Self { era, wire, last_id: 1, early: Vec::new() }
-    }
-
-    fn house(&self) -> &Arc<House> {
-        match &self.wire {
-            Wire::Pipe(client) => &client.house,
-            Wire::Socket(server, _) => &server.house,
-        }
-    }
-
-    /// The published schema of this era.
-    fn revision(&self) -> &'static str {
-        match self.era {
-            Era::Modern => "2026-07-28",
-            Era::Legacy => "2025-11-25",
-        }
-    }
-
-    async fn begin(&mut self, method: &str, params: Value) -> Begun {
-        self.last_id += 1;
-        let id = self.last_id;
-        let message = match self.era {
-            Era::Modern => modern(id, method, params),
-            Era::Legacy => legacy(id, method, params),
-        };
-        let stream = match &mut self.wire {
-            Wire::Pipe(client) => {
-                client.send(&message.to_string()).await;
-                None
-            }
-            Wire::Socket(server, None) => Some(server.begin(&mirror(&message), &message).await),
-            Wire::Socket(server, Some(session)) => {
-                Some(server.begin(&[("Mcp-Session-Id", session)], &message).await)
-            }
-        };
-        Begun { id, stream }
-    }
-
-    /// Every message of a request, the answer last.
-    async fn finish(&mut self, begun: Begun) -> Vec<Value> {
-        let Wire::Pipe(client) = &mut self.wire else {
-            return Reply::of(begun.stream.unwrap()).await.messages();
-        };
-        let mut told = Vec::new();
-        if let Some(at) = self.early.iter().position(|answer| answer["id"] == begun.id) {
-            return vec![self.early.remove(at)];
-        }
-        loop {
-            let message = client.next().await;
-            if message["id"] == begun.id {
-                told.push(message);
-                return told;
-            }
-            let kept = if message["id"].is_null() { &mut told } else { &mut self.early };
-            kept.push(message);
-        }
-    }
-
-    async fn ask(&mut self, method: &str, params: Value) -> Value {
-        let begun = self.begin(method, params).await;
-        self.finish(begun).await.pop().unwrap()
-    }
-
-    async fn call(&mut self, tool: &str) -> Value {
-        self.ask("tools/call", json!({"name": tool})).await
-    }
-
-    /// Gives a request up as this transport does in this era.
-    async fn give_up(&mut self, begun: Begun) {
-        let told = json!({
-            "jsonrpc": "2.0",
-            "method": "notifications/cancelled",
-            "params": {"requestId": begun.id},
-        });
-        match &mut self.wire {
-            Wire::Pipe(client) => client.send(&told.to_string()).await,
-            Wire::Socket(_, None) => drop(begun.stream),
-            Wire::Socket(server, Some(session)) => {
-                let reply = server.post(&[("Mcp-Session-Id", session)], &told).await;
-                assert_eq!(reply.status, 202);
-            }
-        }
-    }
-}
-
-async fn everywhere(body: impl AsyncFn(Talk)) {
-    for era in [Era::Modern, Era::Legacy] {
-        for socket in [false, true] {
-            body(Talk::new(era, socket).await).await;
-        }
-    }
+async fn everywhere(body: impl AsyncFn(Talk<House>)) {
+    serve_everywhere(House::new, &json!({}), body).await;
 }
 
 #[tokio::test]

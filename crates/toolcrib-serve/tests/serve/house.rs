@@ -158,7 +158,10 @@ impl Handler for House {
 /// A modern request.
 pub(crate) fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> Value {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
-    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let capabilities = &mut params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    if capabilities.is_null() {
+        *capabilities = json!({});
+    }
     json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
 }
 
@@ -169,8 +172,14 @@ pub(crate) fn legacy(id: impl Into<Value>, method: &str, params: Value) -> Value
 
 /// The legacy handshake's first message.
 pub(crate) fn initialize(version: &str) -> Value {
+    initialize_as(version, &json!({}))
+}
+
+/// The same of a client with these capabilities.
+pub(crate) fn initialize_as(version: &str, capabilities: &Value) -> Value {
     let info = json!({"name": "test", "version": "0"});
-    let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": info});
+    let params =
+        json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": info});
     legacy(1, "initialize", params)
 }
 

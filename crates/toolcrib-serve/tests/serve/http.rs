@@ -10,13 +10,13 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use toolcrib_serve::{EraSupport, HttpOptions, ListKind, serve_http};
+use toolcrib_serve::{EraSupport, Handler, HttpOptions, ListKind, serve_http};
 
 use crate::house::{House, SOON, code, fits, initialize, legacy, modern};
 
-pub(crate) struct Server {
-    pub(crate) house: Arc<House>,
-    address: String,
+pub(crate) struct Server<H = House> {
+    pub(crate) house: Arc<H>,
+    pub(crate) address: String,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<()>>,
 }
@@ -50,6 +50,13 @@ impl Reply {
 }
 
 impl Reply {
+    /// Whatever a connection still brings.
+    pub(crate) async fn rest(mut stream: TcpStream) -> String {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
     /// Reads a connection to its end.
     pub(crate) async fn of(mut stream: TcpStream) -> Self {
         let mut bytes = Vec::new();
@@ -62,16 +69,21 @@ impl Reply {
 }
 
 impl Server {
-    pub(crate) async fn new(era: EraSupport) -> Self {
+    async fn new(era: EraSupport) -> Self {
         Self::with(HttpOptions { era, ..HttpOptions::default() }).await
     }
 
     async fn with(options: HttpOptions) -> Self {
-        let house = House::new();
+        Self::of(House::new(), options).await
+    }
+}
+
+impl<H: Handler> Server<H> {
+    pub(crate) async fn of(house: Arc<H>, options: HttpOptions) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (stop, stopped) = oneshot::channel::<()>();
-        let handler = Arc::clone(&house);
+        let handler: Arc<dyn Handler> = Arc::<H>::clone(&house);
         let serving = tokio::spawn(async move {
             let shutdown = async move {
                 let _ = stopped.await;
@@ -96,7 +108,7 @@ impl Server {
         stream
     }
 
-    async fn send(&self, verb: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(crate) async fn send(&self, verb: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         Reply::of(self.open(verb, headers, body).await).await
     }
 
@@ -114,13 +126,17 @@ impl Server {
         Reply::of(self.begin(more, message).await).await
     }
 
-    async fn modern(&self, message: &Value) -> Reply {
+    pub(crate) async fn modern(&self, message: &Value) -> Reply {
         self.post(&mirror(message), message).await
     }
 
     /// Starts a session; gives its id.
-    pub(crate) async fn session(&self, version: &str) -> String {
-        let reply = self.post(&[], &initialize(version)).await;
+    async fn session(&self, version: &str) -> String {
+        self.session_of(&initialize(version)).await
+    }
+
+    pub(crate) async fn session_of(&self, initialize: &Value) -> String {
+        let reply = self.post(&[], initialize).await;
         let id = reply.header("mcp-session-id").expect("a session").to_owned();
         let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         assert_eq!(self.post(&[("Mcp-Session-Id", &id)], &told).await.status, 202);

@@ -5,4 +5,8 @@
 mod house;
 mod stdio;
 mod http;
+mod talk;
 mod both;
+mod declared;
+mod asking;
+mod hostile;

@@ -12,12 +12,12 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use toolcrib_serve::{EraSupport, ListKind, StdioOptions, serve_stdio};
+use toolcrib_serve::{EraSupport, Handler, ListKind, StdioOptions, serve_stdio};
 
 use crate::house::{House, SOON, code, fits, initialize, legacy, modern};
 
-pub(crate) struct Client {
-    pub(crate) house: Arc<House>,
+pub(crate) struct Client<H = House> {
+    pub(crate) house: Arc<H>,
     write: WriteHalf<DuplexStream>,
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     serving: JoinHandle<io::Result<()>>,
@@ -25,16 +25,21 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(era: EraSupport) -> Self {
+    fn new(era: EraSupport) -> Self {
         Self::with(StdioOptions { era, ..StdioOptions::default() })
     }
 
     fn with(options: StdioOptions) -> Self {
-        let house = House::new();
+        Self::of(House::new(), options)
+    }
+}
+
+impl<H: Handler> Client<H> {
+    pub(crate) fn of(house: Arc<H>, options: StdioOptions) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 << 10);
         let (reader, writer) = tokio::io::split(theirs);
         let (stop, stopped) = oneshot::channel::<()>();
-        let handler = Arc::clone(&house);
+        let handler: Arc<dyn Handler> = Arc::<H>::clone(&house);
         let serving = tokio::spawn(async move {
             let shutdown = async move {
                 let _ = stopped.await;
