@@ -3,10 +3,10 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Map, Value, json};
-use thiserror::Error;
 use toolcrib_core::raw::Raw;
 
 use super::{
+    error::DeclareError,
     prompt::{DeclaredPrompt, Prompt},
     resource::{DeclaredResource, DeclaredTemplate, Resource, Template},
     shelf::{Shelf, Shelved},
@@ -16,35 +16,6 @@ use crate::{
     about::ServerAbout,
     change::{Change, Changes, ListKind},
 };
-
-/// Why an item cannot be declared.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum DeclareError {
-    /// There is one already.
-    #[error("there are two {kind}s called {key:?}")]
-    Taken {
-        /// tool, resource, template or prompt
-        kind: &'static str,
-        /// Its name or URI.
-        key: String,
-    },
-    /// No client could use it.
-    #[error("the {kind} {key:?} cannot be declared: {why}")]
-    Unusable {
-        /// tool, resource, template or prompt
-        kind: &'static str,
-        /// Its name or URI.
-        key: String,
-        /// What is wrong.
-        why: String,
-    },
-}
-
-impl DeclareError {
-    pub(crate) fn unusable(kind: &'static str, key: &str, why: String) -> Self {
-        Self::Unusable { kind, key: key.to_owned(), why }
-    }
-}
 
 /// Anything that can be declared.
 #[derive(Debug, Clone)]

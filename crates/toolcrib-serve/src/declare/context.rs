@@ -1,5 +1,7 @@
 //! What a declared function may use beside its arguments: its client, and its own server.
 
+use std::{any::Any, sync::Arc};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -10,7 +12,6 @@ use toolcrib_core::{
 };
 
 use super::{
-    catalog::Shared,
     elicit::{self, Elicited, Root, Sampled, Sampling},
     failure::Failure,
 };
@@ -25,11 +26,12 @@ use crate::{ask::AskError, handler::Request, level::LogLevel, peer::Peer};
 pub struct Context {
     peer: Peer,
     version: Version,
-    server: Shared,
+    /// The server, of a type that stands above this one.
+    pub(super) server: Arc<dyn Any + Send + Sync>,
 }
 
 impl Context {
-    pub(crate) fn new(request: &Request, peer: Peer, server: Shared) -> Self {
+    pub(super) fn new(request: &Request, peer: Peer, server: Arc<dyn Any + Send + Sync>) -> Self {
         Self { peer, version: request.version, server }
     }
 
@@ -41,11 +43,6 @@ impl Context {
     /// The revision this request is served in.
     pub const fn version(&self) -> Version {
         self.version
-    }
-
-    /// The server itself, to add and remove items and to announce changes.
-    pub fn server(&self) -> super::Server {
-        super::Server::from_shared(self.server.clone())
     }
 
     /// Tells how far the request is; `progress` must grow. Does nothing when the client did not ask.

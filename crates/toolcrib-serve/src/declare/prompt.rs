@@ -12,10 +12,10 @@ use toolcrib_core::{
 };
 
 use super::{
-    catalog::DeclareError,
     complete::{Completers, Completing},
     content::Message,
     context::Context,
+    error::DeclareError,
     failure::Failure,
     function::Function,
     output::IntoMessages,

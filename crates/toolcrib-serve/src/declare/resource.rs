@@ -13,10 +13,10 @@ use toolcrib_core::{
 };
 
 use super::{
-    catalog::DeclareError,
     complete::{Completers, Completing},
     content::Contents,
     context::Context,
+    error::DeclareError,
     failure::Failure,
     function::{Bare, Function, WithContext},
     output::IntoContents,

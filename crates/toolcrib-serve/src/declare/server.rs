@@ -9,9 +9,10 @@ use toolcrib_core::{
 };
 
 use super::{
-    catalog::{Catalog, DeclareError, Item, Shared, take},
+    catalog::{Catalog, Item, Shared, take},
     complete::{Complete, Completing, Reference},
     context::Context,
+    error::DeclareError,
     shelf::{Shelf, Shelved},
 };
 use crate::{
@@ -134,10 +135,6 @@ impl Server {
         }
     }
 
-    pub(crate) const fn from_shared(shared: Shared) -> Self {
-        Self(shared)
-    }
-
     /// Adds an item; clients are told.
     ///
     /// # Errors
@@ -182,6 +179,10 @@ impl Server {
         removed
     }
 
+    fn context(&self, request: &Request, peer: Peer) -> Context {
+        Context::new(request, peer, Arc::new(self.clone()))
+    }
+
     async fn answer(&self, request: Request, peer: Peer) -> Result<Reply, RpcError> {
         let catalog = self.0.now();
         match request.method.as_str() {
@@ -192,7 +193,7 @@ impl Server {
             method::TOOLS_CALL => {
                 let Call { name, arguments } = request.read()?;
                 let tool = catalog.tools.get(&name).ok_or_else(|| unknown("tool", &name))?;
-                let context = Context::new(&request, peer, self.0.clone());
+                let context = self.context(&request, peer);
                 tool.call(arguments, context, &catalog.about).await
             }
             method::RESOURCES_READ => {
@@ -203,7 +204,7 @@ impl Server {
             method::PROMPTS_GET => {
                 let Get { name, arguments } = request.read()?;
                 let prompt = catalog.prompts.get(&name).ok_or_else(|| unknown("prompt", &name))?;
-                let context = Context::new(&request, peer, self.0.clone());
+                let context = self.context(&request, peer);
                 prompt.get(arguments.unwrap_or_default(), context).await.map(Reply::Plain)
             }
             method::COMPLETE => completed(&catalog, request.read()?).await,
@@ -218,7 +219,7 @@ impl Server {
         peer: Peer,
     ) -> Result<Raw, RpcError> {
         let Read { uri } = request.read()?;
-        let context = Context::new(request, peer, self.0.clone());
+        let context = self.context(request, peer);
         if let Some(resource) = catalog.resources.get(&uri) {
             return resource.read(context).await;
         }
@@ -228,6 +229,13 @@ impl Server {
             }
         }
         Err(fault::unknown_resource(request.era, &uri))
+    }
+}
+
+impl Context {
+    /// The server itself, to add and remove items and to announce changes.
+    pub fn server(&self) -> &Server {
+        self.server.downcast_ref().expect("only `Server::context` makes one, of itself")
     }
 }
 

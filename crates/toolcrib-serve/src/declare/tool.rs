@@ -13,8 +13,8 @@ use toolcrib_core::{
 };
 
 use super::{
-    catalog::DeclareError,
     context::Context,
+    error::DeclareError,
     failure::Failure,
     function::Function,
     output::{IntoToolResult, ToolResult},

@@ -19,7 +19,7 @@ fn the_tour_shows_the_main_job() {
         "bench   ready  stdio            2026-07-28",
         "One broken tool cost its neighbours nothing",
         "add is ambiguous: annex.add, attic.add, bench.add",
-        "\n42\n",
+        "\n{\"sum\":42}\n",
         "nothing was sent",
         "the tool greet was added",
         "Hello, Ada!",
@@ -33,7 +33,7 @@ fn the_tour_shows_the_main_job() {
 fn shows_the_demo(shown: &Value, protocol: &str, transport: &str) {
     assert_eq!(shown["protocol"], protocol);
     assert_eq!(shown["transport"], transport);
-    assert_eq!(names(&shown["tools"]), ["add", "search_docs", "refresh"]);
+    assert_eq!(names(&shown["tools"]), ["add", "search_docs", "count", "borrow", "refresh"]);
     assert_eq!(shown["tools"][0]["description"], "Add two integers");
     assert_eq!(shown["tools"][0]["annotations"]["readOnlyHint"], true);
     assert_eq!(shown["resources"][0]["uri"], "docs://handbook");
@@ -86,7 +86,7 @@ fn a_template_of_the_demo_server_is_read() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.stdout.contains("42"), "{}", run.stdout);
     let run = world.run_with(&["--config", file, "call", "demo.add", "-"], r#"{"a":2,"b":40}"#);
-    assert_eq!((run.code, run.stdout.trim()), (Some(0), "42"), "{}", run.stderr);
+    assert_eq!((run.code, run.stdout.trim()), (Some(0), r#"{"sum":42}"#), "{}", run.stderr);
 }
 
 /// Two servers that offer the same, one that is not there, and one with a tool left out.
