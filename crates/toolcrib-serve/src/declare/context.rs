@@ -103,7 +103,7 @@ impl Context {
         message: &str,
         url: &str,
     ) -> Result<Elicited<()>, AskError> {
-        let params = elicit::address(message, url, key);
+        let params = elicit::address(message, url, self.era());
         elicit::read_address(&self.peer.ask(key, method::ELICIT, &params).await?)
     }
 

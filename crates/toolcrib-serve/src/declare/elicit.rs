@@ -1,9 +1,11 @@
 //! Questions to the client in types: forms, addresses, its model, its roots.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use toolcrib_core::{check::schema::ToolCheck, limits::Limits, raw::Raw};
+use toolcrib_core::{check::schema::ToolCheck, limits::Limits, raw::Raw, version::Era};
 
 use super::{content::Message, schema};
 use crate::ask::AskError;
@@ -46,8 +48,15 @@ pub(crate) fn form_of(message: &str, schema: &Value) -> Raw {
 }
 
 /// The parameters that lead a person to an address.
-pub(crate) fn address(message: &str, url: &str, id: &str) -> Raw {
-    Raw::of(&json!({ "mode": "url", "message": message, "url": url, "elicitationId": id }))
+pub(crate) fn address(message: &str, url: &str, era: Era) -> Raw {
+    let mut params = json!({ "mode": "url", "message": message, "url": url });
+    if era == Era::Legacy {
+        // 2025-11-25 tells questions apart by it; later revisions need nothing of the kind.
+        static COUNT: AtomicU64 = AtomicU64::new(1);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        params["elicitationId"] = format!("elicitation-{number}").into();
+    }
+    Raw::of(&params)
 }
 
 /// Reads the answer to a form, which must fit the form.
