@@ -103,6 +103,14 @@ fn no_place_of_one_machine_is_named() {
 }
 
 #[test]
+fn what_the_readme_shows_is_run() {
+    none(
+        &text::shown_unrun(&read_repository()),
+        "show an example from an `examples` folder, whole and to the letter: a test runs it there",
+    );
+}
+
+#[test]
 fn the_lock_file_stays_small() {
     none(
         &text::too_many_packages(file(&read_repository(), "Cargo.lock")),

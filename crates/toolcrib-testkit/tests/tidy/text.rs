@@ -47,6 +47,23 @@ pub(crate) fn places(files: &[File]) -> Vec<String> {
     lines_with(files, &PLACES)
 }
 
+/// Rust code in the README that is no example, whole and to the letter.
+pub(crate) fn shown_unrun(files: &[File]) -> Vec<String> {
+    let body = |file: &File| {
+        let code = file.text.lines().skip_while(|line| line.starts_with("//!") || line.is_empty());
+        code.collect::<Vec<_>>().join("\n")
+    };
+    let examples: Vec<_> =
+        files.iter().filter(|file| file.path.contains("/examples/")).map(body).collect();
+    let readme = files.iter().filter(|file| file.path == "README.md");
+    let blocks = readme.flat_map(|file| file.text.split("```rust\n").skip(1));
+    let shown = blocks.map(|block| block.split("\n```").next().unwrap_or_default());
+    shown
+        .filter(|code| !examples.iter().any(|example| example == code))
+        .map(|code| format!("README.md: {}", code.lines().next().unwrap_or_default()))
+        .collect()
+}
+
 /// Lock files are written by their tools, and hold hashes in which any word may occur.
 fn is_lock(file: &File) -> bool {
     file.path.ends_with(".lock") || file.name() == "package-lock.json"
@@ -120,6 +137,17 @@ mod tests {
             );
             assert_eq!(places(&one("Cargo.lock", word)).len(), 0);
         }
+    }
+
+    #[test]
+    fn code_that_is_no_example_is_found() {
+        let shown = |code: &str| {
+            let mut files = one("README.md", &format!("A\n```rust\n{code}\n```\nB"));
+            files.extend(one("crates/a/examples/b.rs", "//! What.\n//! More.\n\nfn main() {}\n"));
+            shown_unrun(&files).len()
+        };
+        assert_eq!(shown("fn main() {}"), 0);
+        assert_eq!(shown("fn main() { }"), 1);
     }
 
     #[test]

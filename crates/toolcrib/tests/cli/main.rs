@@ -17,4 +17,5 @@ mod process;
 mod config;
 mod hostile;
 mod demo;
+mod greeter;
 mod peer_session;
