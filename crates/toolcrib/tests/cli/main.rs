@@ -16,5 +16,6 @@ mod auth;
 mod process;
 mod config;
 mod hostile;
+mod hosts;
 mod demo;
 mod peer_session;
