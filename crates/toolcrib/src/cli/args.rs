@@ -84,6 +84,10 @@ pub(crate) enum Command {
     Import(Import),
     /// Write our servers into the file of another program
     Connect(Connect),
+    /// Print a script that completes commands in a shell
+    Completions(Completions),
+    /// Print the manual page, or write all of them into a folder
+    Man(Man),
 }
 
 /// Which era to speak.
@@ -322,6 +326,19 @@ pub(crate) struct Connect {
     /// Show what would be written, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The folder; without it the main page is printed
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 fn host_names() -> PossibleValuesParser {

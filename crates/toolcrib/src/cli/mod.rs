@@ -16,6 +16,7 @@ mod edit;
 mod hosts;
 mod import;
 mod connect;
+mod pages;
 mod demo;
 
 use std::{process::ExitCode, time::Duration};
@@ -108,5 +109,7 @@ async fn dispatch(cli: Cli) -> Outcome {
         Command::Hosts => hosts::run(&global),
         Command::Import(args) => import::run(&global, &args),
         Command::Connect(args) => connect::run(&global, &args),
+        Command::Completions(args) => pages::completions(&args),
+        Command::Man(args) => pages::man(&args),
     }
 }

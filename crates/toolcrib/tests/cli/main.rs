@@ -17,5 +17,6 @@ mod process;
 mod config;
 mod hostile;
 mod hosts;
+mod pages;
 mod demo;
 mod peer_session;
