@@ -2,6 +2,7 @@
 
 mod failure;
 mod config;
+mod hosts;
 mod show;
 mod demo;
 mod cli;

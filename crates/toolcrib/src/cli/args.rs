@@ -2,8 +2,10 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
 use toolcrib_core::{surface::ListKind, version::EraPolicy};
+
+use crate::hosts::table::HOSTS;
 
 /// Discover what MCP servers offer, and call it checked.
 #[derive(Debug, Parser)]
@@ -34,7 +36,7 @@ pub(crate) struct Global {
     /// Print one JSON object instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Agree to start what a configuration of this folder names, without being asked
+    /// Agree without being asked: to start what a configuration of this folder names, to write
     #[arg(long, global = true)]
     pub(crate) yes: bool,
     /// Longest wait for one answer of a call, in seconds
@@ -76,6 +78,16 @@ pub(crate) enum Command {
     Enable(Named),
     /// Switch a server off, keeping its configuration
     Disable(Named),
+    /// Show the programs that use MCP servers, their files and how many servers each has
+    Hosts,
+    /// Take over the servers that other programs have
+    Import(Import),
+    /// Write our servers into the file of another program
+    Connect(Connect),
+    /// Print a script that completes commands in a shell
+    Completions(Completions),
+    /// Print the manual page, or write all of them into a folder
+    Man(Man),
 }
 
 /// Which era to speak.
@@ -282,6 +294,55 @@ pub(crate) struct Add {
 pub(crate) struct Named {
     /// The server
     pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// The programs to take over from; all that are found when absent
+    #[arg(value_name = "HOST", value_parser = host_names())]
+    pub(crate) hosts: Vec<String>,
+    /// Read the files of the project in this folder, not your own
+    #[arg(long)]
+    pub(crate) project: bool,
+    /// Show what would be written, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Connect {
+    /// The program to write for
+    #[arg(value_name = "HOST", value_parser = host_names())]
+    pub(crate) host: String,
+    /// The servers; all that are switched on when absent
+    #[arg(value_name = "SERVER")]
+    pub(crate) servers: Vec<String>,
+    /// Write the file of the project in this folder, not your own
+    #[arg(long)]
+    pub(crate) project: bool,
+    /// Replace other entries of the same names
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Show what would be written, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The folder; without it the main page is printed
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+fn host_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(HOSTS.iter().map(|host| host.id))
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

@@ -25,7 +25,7 @@ pub(crate) fn add(global: &Global, args: Add) -> Outcome {
     }
     config.name = args.name;
     apply(&args.reach, &mut config);
-    let file = file(global)?;
+    let file = destination(global)?;
     edit::add(&file, &config, args.force)?;
     Talk::say(format!("added {} to {}", config.name, file.display()));
     Ok(Code::Ok)
@@ -47,7 +47,7 @@ pub(crate) fn set_enabled(global: &Global, args: Named, enabled: bool) -> Outcom
 }
 
 /// The file that is changed: the one given, or the user's own.
-fn file(global: &Global) -> Result<PathBuf, Failure> {
+pub(crate) fn destination(global: &Global) -> Result<PathBuf, Failure> {
     match global.config.as_slice() {
         [] => Ok(dirs()?.user_config()),
         [file] => Ok(file.clone()),

@@ -13,6 +13,10 @@ mod prompt;
 mod status;
 mod logs;
 mod edit;
+mod hosts;
+mod import;
+mod connect;
+mod pages;
 mod demo;
 
 use std::{process::ExitCode, time::Duration};
@@ -102,5 +106,10 @@ async fn dispatch(cli: Cli) -> Outcome {
         Command::Remove(args) => edit::remove(&global, args),
         Command::Enable(args) => edit::set_enabled(&global, args, true),
         Command::Disable(args) => edit::set_enabled(&global, args, false),
+        Command::Hosts => hosts::run(&global),
+        Command::Import(args) => import::run(&global, &args),
+        Command::Connect(args) => connect::run(&global, &args),
+        Command::Completions(args) => pages::completions(&args),
+        Command::Man(args) => pages::man(&args),
     }
 }

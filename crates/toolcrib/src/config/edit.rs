@@ -17,6 +17,7 @@ use toolcrib_core::{
 };
 
 use super::{
+    change::Change,
     document, file, names,
     problem::{self, Problem, closest, quoted},
     text::Source,
@@ -80,34 +81,51 @@ fn did_you_mean(near: Option<&str>) -> String {
 /// # Errors
 /// The name is taken or unfit, or the file cannot be changed.
 pub(crate) fn add(file: &Path, server: &ServerConfig, force: bool) -> Result<(), EditError> {
+    change(file, |document| insert(file, document, server, force))
+}
+
+/// The change that adds these servers, without writing it.
+///
+/// # Errors
+/// A name is taken or unfit, or the file cannot be changed.
+pub(crate) fn adding(file: &Path, servers: &[ServerConfig]) -> Result<Change, EditError> {
+    worked_out(file, |document| {
+        servers.iter().try_for_each(|server| insert(file, document, server, false))
+    })
+}
+
+fn insert(
+    file: &Path,
+    document: &mut DocumentMut,
+    server: &ServerConfig,
+    force: bool,
+) -> Result<(), EditError> {
     let name = &server.name;
     if !is_server_name(name) {
         return Err(EditError::Name { name: name.clone() });
     }
-    change(file, |document| {
-        let servers = document
-            .entry("servers")
-            .or_insert_with(|| {
-                // `[servers]` itself is not written, only `[servers.NAME]`.
-                let mut servers = Table::new();
-                servers.set_implicit(true);
-                Item::Table(servers)
-            })
-            .as_table_like_mut()
-            .ok_or_else(|| no_table(file, "servers"))?;
-        let mut table = entry(server);
-        if let Some(old) = servers.get(name) {
-            if !force {
-                return Err(EditError::Exists { file: file.to_owned(), name: name.clone() });
-            }
-            if let Item::Table(old) = old {
-                *table.decor_mut() = old.decor().clone();
-                table.set_position(old.position());
-            }
+    let servers = document
+        .entry("servers")
+        .or_insert_with(|| {
+            // `[servers]` itself is not written, only `[servers.NAME]`.
+            let mut servers = Table::new();
+            servers.set_implicit(true);
+            Item::Table(servers)
+        })
+        .as_table_like_mut()
+        .ok_or_else(|| no_table(file, "servers"))?;
+    let mut table = entry(server);
+    if let Some(old) = servers.get(name) {
+        if !force {
+            return Err(EditError::Exists { file: file.to_owned(), name: name.clone() });
         }
-        servers.insert(name, Item::Table(table));
-        Ok(())
-    })
+        if let Item::Table(old) = old {
+            *table.decor_mut() = old.decor().clone();
+            table.set_position(old.position());
+        }
+    }
+    servers.insert(name, Item::Table(table));
+    Ok(())
 }
 
 /// Removes a server.
@@ -158,26 +176,38 @@ fn change(
 ) -> Result<(), EditError> {
     let io = |source| EditError::Io { file: file.to_owned(), source };
     let _lock = file::lock_folder(file).map_err(io)?;
-    let bytes = file::read(file).map_err(io)?.unwrap_or_default();
-    let source = Source::decode(file, &bytes).map_err(EditError::Refused)?;
+    let change = worked_out(file, edit)?;
+    if change.is_nothing() {
+        return Ok(());
+    }
+    file::replace(file, change.new.as_bytes()).map_err(io)
+}
+
+/// The change an edit comes to, unless it would leave a file that is not read again.
+fn worked_out(
+    file: &Path,
+    edit: impl FnOnce(&mut DocumentMut) -> Result<(), EditError>,
+) -> Result<Change, EditError> {
+    let read =
+        file::read(file).map_err(|source| EditError::Io { file: file.to_owned(), source })?;
+    let bytes = read.as_deref().unwrap_or_default();
+    let source = Source::decode(file, bytes).map_err(EditError::Refused)?;
     let mut document: DocumentMut =
         source.text.parse().map_err(|error| refused(&source, &error))?;
     edit(&mut document)?;
     let text = document.to_string();
-    if text == source.text {
-        return Ok(());
-    }
-    let before = document::read(file, &bytes).errors.len();
+    let before = document::read(file, bytes).errors.len();
     let after = document::read(file, text.as_bytes()).errors;
     // An entry that was broken before does not keep others from being changed.
-    if after.len() > before
+    if text != source.text
+        && after.len() > before
         && let Some(mut problem) = after.into_iter().next_back()
     {
         // The place would be one in a text that was never written.
         problem.place = None;
         return Err(EditError::Refused(problem));
     }
-    file::replace(file, text.as_bytes()).map_err(io)
+    Ok(Change::new(file, read, source.text, text))
 }
 
 fn refused(source: &Source, error: &toml_edit::TomlError) -> EditError {

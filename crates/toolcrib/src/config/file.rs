@@ -29,6 +29,19 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
+/// The bytes of a file that may be anybody's; `None` when there is none. A pipe that lies about
+/// would block us for ever.
+///
+/// # Errors
+/// As [`read`], or it is something else than a file.
+pub(crate) fn read_regular(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err(io::Error::other("it is a folder")),
+        Ok(metadata) if !metadata.is_file() => Err(io::Error::other("it is not a regular file")),
+        _ => read(path),
+    }
+}
+
 /// True when an error says that there is no such file.
 pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
@@ -87,7 +100,11 @@ fn write_new(path: &Path, bytes: &[u8], permissions: Permissions) -> io::Result<
 
 fn target_of(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
-        Err(error) if is_missing(&error) => Ok(path.to_owned()),
+        // A link that leads nowhere yet: what it names is made, the link stays.
+        Err(error) if is_missing(&error) => Ok(match fs::read_link(path) {
+            Ok(named) => folder(path).join(named),
+            Err(_) => path.to_owned(),
+        }),
         found => found,
     }
 }

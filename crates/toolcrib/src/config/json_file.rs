@@ -40,7 +40,7 @@ pub(crate) fn read(source: &Source) -> Result<Option<Node>, Problem> {
 }
 
 fn node(value: ast::Value<'_>) -> Node {
-    let at = value.range().start;
+    let range = value.range();
     let value = match value {
         ast::Value::NullKeyword(_) => Value::Null,
         ast::Value::BooleanLit(literal) => Value::Bool(literal.value),
@@ -51,7 +51,7 @@ fn node(value: ast::Value<'_>) -> Node {
             Value::Map(object.properties.into_iter().map(member).collect())
         }
     };
-    Node { at, value }
+    Node { at: range.start, end: range.end, value }
 }
 
 fn member(property: ast::ObjectProp<'_>) -> Member {

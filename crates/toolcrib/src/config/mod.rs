@@ -26,18 +26,19 @@
 //! unknown key is a warning. No value of a file is repeated in a message.
 
 pub(crate) mod problem;
-mod text;
-mod node;
-mod json_file;
-mod toml_file;
+pub(crate) mod text;
+pub(crate) mod node;
+pub(crate) mod json_file;
+pub(crate) mod toml_file;
 mod fields;
-mod settings;
-mod entry;
-mod file;
+pub(crate) mod settings;
+pub(crate) mod entry;
+pub(crate) mod file;
+pub(crate) mod change;
 mod document;
 pub(crate) mod state;
 pub(crate) mod locate;
-mod names;
+pub(crate) mod names;
 mod starts;
 pub(crate) mod consent;
 pub(crate) mod edit;

@@ -3,10 +3,12 @@
 //! Members keep their order and duplicates, so that nothing is silently the last one. There is no
 //! `Debug`: a tree holds secrets.
 
-/// A value and where it starts, as a byte offset.
+/// A value and where it stands, as byte offsets.
 pub(crate) struct Node {
     /// Offset in the text.
     pub(crate) at: usize,
+    /// Offset behind it. Exact for strings; a table may reach less far than its members.
+    pub(crate) end: usize,
     /// The value.
     pub(crate) value: Value,
 }

@@ -2,6 +2,8 @@
 //!
 //! A server that is defined twice costs only itself; any other syntax error costs the file.
 
+use std::ops::Range;
+
 use toml::de::{DeTable, DeValue};
 
 use super::{
@@ -31,7 +33,7 @@ pub(crate) struct Toml {
 /// A syntax error, with its line and column.
 pub(crate) fn read(source: &Source) -> Result<Toml, Problem> {
     let (table, errors) = DeTable::parse_recoverable(&source.text);
-    let mut root = node(table.span().start, DeValue::Table(table.into_inner()));
+    let mut root = node(table.span(), DeValue::Table(table.into_inner()));
     let mut twice = Vec::new();
     let mut names: Vec<String> = Vec::new();
     let few = errors.len() <= MAX_ERRORS && source.text.len() <= MAX_BYTES;
@@ -157,7 +159,7 @@ fn drop_server(root: &mut Node, name: &str) {
     }
 }
 
-fn node(at: usize, value: DeValue<'_>) -> Node {
+fn node(span: Range<usize>, value: DeValue<'_>) -> Node {
     let value = match value {
         DeValue::String(text) => Value::Text(text.into_owned()),
         DeValue::Integer(number) => {
@@ -167,7 +169,7 @@ fn node(at: usize, value: DeValue<'_>) -> Node {
         DeValue::Boolean(value) => Value::Bool(value),
         DeValue::Datetime(_) => Value::Date,
         DeValue::Array(items) => Value::List(
-            items.into_iter().map(|item| node(item.span().start, item.into_inner())).collect(),
+            items.into_iter().map(|item| node(item.span(), item.into_inner())).collect(),
         ),
         DeValue::Table(table) => {
             let mut members: Vec<_> = table
@@ -175,7 +177,7 @@ fn node(at: usize, value: DeValue<'_>) -> Node {
                 .map(|(key, value)| Member {
                     at: key.span().start,
                     key: key.into_inner().into_owned(),
-                    node: node(value.span().start, value.into_inner()),
+                    node: node(value.span(), value.into_inner()),
                 })
                 .collect();
             // The parser sorts by name; people expect the order of the file.
@@ -183,5 +185,5 @@ fn node(at: usize, value: DeValue<'_>) -> Node {
             Value::Map(members)
         }
     };
-    Node { at, value }
+    Node { at: span.start, end: span.end, value }
 }

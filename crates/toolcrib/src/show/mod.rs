@@ -4,5 +4,6 @@ mod out;
 pub(crate) mod json;
 pub(crate) mod listing;
 pub(crate) mod content;
+pub(crate) mod diff;
 
 pub(crate) use out::{Out, Talk};

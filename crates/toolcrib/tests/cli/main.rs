@@ -16,6 +16,8 @@ mod auth;
 mod process;
 mod config;
 mod hostile;
+mod hosts;
+mod pages;
 mod demo;
 mod greeter;
 mod peer_session;
