@@ -6,7 +6,7 @@ use std::{
     fmt::Write as _,
     io::{Read as _, Write as _},
     marker::PhantomData,
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -294,8 +294,7 @@ pub(crate) fn raw_server(head: Vec<u8>, rest: Option<(Vec<u8>, Duration)>) -> (S
             counted.0.fetch_add(1, Ordering::Relaxed);
             let (head, rest) = (head.clone(), rest.clone());
             thread::spawn(move || {
-                let mut request = [0; 4096];
-                let _ = stream.read(&mut request);
+                read_request(&mut stream);
                 let mut sent = stream.write_all(&head);
                 while let (Ok(()), Some((bytes, pause))) = (&sent, &rest) {
                     thread::sleep(*pause);
@@ -305,6 +304,25 @@ pub(crate) fn raw_server(head: Vec<u8>, rest: Option<(Vec<u8>, Duration)>) -> (S
         }
     });
     (url, hits)
+}
+
+/// Reads a request to the end of its body: what closes with something unread resets the connection.
+fn read_request(stream: &mut TcpStream) {
+    let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+            let length = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
+            if body.len() >= length {
+                return;
+            }
+        }
+        match stream.read(&mut buffer) {
+            Ok(read @ 1..) => request.extend_from_slice(&buffer[..read]),
+            _ => return,
+        }
+    }
 }
 
 /// How often a raw server was connected to.
