@@ -17,3 +17,4 @@ pub mod surface;
 pub mod catalog;
 pub mod template;
 pub mod check;
+pub mod ask;

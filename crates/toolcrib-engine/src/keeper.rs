@@ -17,7 +17,7 @@ use toolcrib_core::{
 };
 use toolcrib_link::{
     ConnectError, Connecting, Follower, Following, Offer, Session, Walked, connect,
-    follow::jittered,
+    listen::jittered,
 };
 
 use crate::{

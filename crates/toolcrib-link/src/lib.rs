@@ -18,7 +18,9 @@ mod handshake;
 pub mod session;
 pub mod walk;
 pub mod operation;
+pub mod listen;
 pub mod follow;
+pub mod watch;
 pub mod connect;
 
 pub use connect::{ConnectError, Connecting, connect};
@@ -29,3 +31,4 @@ pub use mux::{Changes, ServerEvent};
 pub use operation::{Operation, Performing, Resumed};
 pub use session::{Answer, RequestError, Session};
 pub use walk::{Offer, Walked};
+pub use watch::{WatchError, Watched};

@@ -107,6 +107,8 @@ pub struct Session {
     limits: Limits,
     /// Counts renewals; held while one runs, so that all who lost the session wait for one.
     renewals: Mutex<u64>,
+    /// Counts them for those who have to begin something anew in a new session.
+    renewed: watch::Sender<u64>,
     /// True once the standing stream was asked for.
     streaming: AtomicBool,
     /// True once an answer showed that the negotiated era does not hold.
@@ -131,6 +133,7 @@ impl Session {
             timeouts,
             limits,
             renewals: Mutex::new(0),
+            renewed: watch::Sender::new(0),
             streaming: AtomicBool::new(false),
             era_wrong: AtomicBool::new(false),
         }
@@ -208,6 +211,12 @@ impl Session {
         }
     }
 
+    /// Counts the sessions that were begun in place of a lost one; what was subscribed to is not
+    /// known to a new one.
+    pub(crate) fn renewed(&self) -> watch::Receiver<u64> {
+        self.renewed.subscribe()
+    }
+
     pub(crate) const fn mux(&self) -> &Mux {
         &self.mux
     }
@@ -257,27 +266,46 @@ impl Session {
             None => (None, None),
         };
         let begun = Instant::now();
-        let hard = begun + sending.wait_max.max(sending.wait);
+        let mut hard = begun + sending.wait_max.max(sending.wait);
+        let latest = hard + ASKED_AT_MOST;
         let mut deadline = begun + sending.wait;
+        let (mut answering, mut asked) = (self.mux.answering(), false);
         let begin = self.mux.begin(method, params, mirror, notices);
         let mut ticket = match tokio::time::timeout_at(deadline, begin).await {
             Ok(Ok(ticket)) => ticket,
             Ok(Err(failure)) => return Ok(Err(failure)),
             Err(_) => return Err(self.timeout(method, begun.elapsed())),
         };
+        // Progress comes last, so that a flood of it starves neither the answer nor the clock;
+        // what had arrived by then is passed on first.
         loop {
             tokio::select! {
                 biased;
-                Some(notice) = receive(&mut arriving) => {
-                    if let (Notice::Progress(params), Some(progress)) = (notice, &sending.progress) {
-                        // A listener that does not keep up loses progress, never the answer.
-                        let _ = progress.try_send(params);
-                        deadline = (Instant::now() + sending.wait).min(hard);
+                outcome = ticket.answer() => {
+                    pass_on(&mut arriving, sending.progress.as_ref());
+                    return Ok(outcome);
+                }
+                () = tokio::time::sleep_until(deadline) => {
+                    let moves = pass_on(&mut arriving, sending.progress.as_ref());
+                    let now = Instant::now();
+                    if moves && now < hard {
+                        deadline = (now + sending.wait).min(hard);
+                    } else if *answering.borrow() > 0 && now < latest {
+                        // The time that our own side takes to answer is not the server's.
+                        (asked, deadline) = (true, latest);
+                    } else {
+                        return Err(self.timeout(method, begun.elapsed()));
                     }
                 }
-                outcome = ticket.answer() => return Ok(outcome),
-                () = tokio::time::sleep_until(deadline) => {
-                    return Err(self.timeout(method, begun.elapsed()));
+                () = none_left(&mut answering), if asked => {
+                    asked = false;
+                    hard = (Instant::now() + sending.wait).min(latest);
+                    deadline = hard;
+                }
+                Some(notice) = receive(&mut arriving) => {
+                    if deliver(notice, sending.progress.as_ref()) {
+                        deadline = (Instant::now() + sending.wait).min(hard);
+                    }
                 }
             }
         }
@@ -399,6 +427,7 @@ impl Session {
         }
         *self.negotiated.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(negotiated);
         *renewals += 1;
+        self.renewed.send_replace(*renewals);
         // Whatever changed while no stream was open was not announced to us.
         self.mux.bump_all();
         Ok(())
@@ -407,6 +436,37 @@ impl Session {
 
 /// How many progress notifications wait for a slow listener.
 const PROGRESS: usize = 32;
+
+/// How long answering what the server asks meanwhile may hold up the end of one request.
+const ASKED_AT_MOST: Duration = Duration::from_secs(3_600);
+
+/// Passes a notice on; true when it was progress.
+fn deliver(notice: Notice, progress: Option<&mpsc::Sender<Raw>>) -> bool {
+    let (Notice::Progress(params), Some(progress)) = (notice, progress) else { return false };
+    // A listener that does not keep up loses progress, never the answer.
+    let _ = progress.try_send(params);
+    true
+}
+
+/// Passes on what has arrived, at most as much as can wait at one time; true when there was any.
+fn pass_on(
+    arriving: &mut Option<mpsc::Receiver<Notice>>,
+    progress: Option<&mpsc::Sender<Raw>>,
+) -> bool {
+    let Some(arriving) = arriving else { return false };
+    let mut any = false;
+    for _ in 0..PROGRESS {
+        let Ok(notice) = arriving.try_recv() else { break };
+        any |= deliver(notice, progress);
+    }
+    any
+}
+
+/// Waits until the host answers nothing any more.
+async fn none_left(answering: &mut watch::Receiver<usize>) {
+    // The sender lives as long as the connection.
+    let _ = answering.wait_for(|count| *count == 0).await;
+}
 
 async fn receive(arriving: &mut Option<mpsc::Receiver<Notice>>) -> Option<Notice> {
     match arriving {
