@@ -9,6 +9,7 @@ pub mod sanitise;
 pub mod secret;
 pub mod raw;
 pub mod code;
+pub mod level;
 pub mod finding;
 pub mod version;
 pub mod rpc;

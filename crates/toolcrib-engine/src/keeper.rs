@@ -5,23 +5,25 @@ use std::{sync::Arc, time::SystemTime};
 
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{
-    sync::{Semaphore, mpsc, oneshot, watch},
+    sync::{Semaphore, broadcast::error::RecvError, mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 use toolcrib_core::{
     code::Code,
     finding::{Finding, Tier},
+    level::LogLevel,
     surface::{Item, ListKind, ListState, Listing, Prompt, Resource, Surface, Template, Tool},
     target::ServerConfig,
     version::Era,
 };
 use toolcrib_link::{
-    ConnectError, Connecting, Follower, Following, Offer, Session, Walked, connect,
+    ConnectError, Connecting, Follower, Following, Offer, ServerEvent, Session, Walked, connect,
     listen::jittered,
 };
 
 use crate::{
     board::Board,
+    event::Event,
     memory::Memory,
     options::{Mode, Options},
     pace::{Backoff, Pace},
@@ -191,6 +193,10 @@ impl Keeper {
         self.post(part, noticed(&lists, session, follower.as_ref())).await;
         let mut changes = session.changes();
         let mut closed = session.closed();
+        let mut events = session.events();
+        if let Some(level) = self.options.log_level {
+            ask_for_logs(session, level);
+        }
         let mut timer = Instant::now() + relist_every();
         loop {
             let due = lists.due().unwrap_or(timer).min(timer);
@@ -216,6 +222,7 @@ impl Keeper {
                     changes.borrow_and_update();
                     lists.note_changes(session);
                 }
+                event = events.recv() => self.pass_on(event),
                 order = self.orders.recv() => match order {
                     Some(Order::Refresh { kinds, done }) => lists.refresh(&kinds, done),
                     Some(Order::Touch) => lists.touch(part, session),
@@ -235,6 +242,18 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Passes on what the server says unasked.
+    fn pass_on(&self, event: Result<ServerEvent, RecvError>) {
+        let server = self.config.name.clone();
+        self.board.say(match event {
+            Ok(ServerEvent::Log(message)) => Event::Log { server, message },
+            Ok(ServerEvent::ResourceUpdated(uri)) => Event::Updated { server, uri },
+            Err(RecvError::Lagged(events)) => Event::Missed { events },
+            // The end of the connection is heard otherwise.
+            Err(RecvError::Closed) => return,
+        });
     }
 
     async fn post(&self, part: &mut Part, findings: Vec<Finding>) {
@@ -273,6 +292,16 @@ fn noticed(lists: &Lists, session: &Session, follower: Option<&Follower>) -> Vec
     findings
 }
 
+/// Asks a legacy server for log messages, beside everything else.
+fn ask_for_logs(session: &Arc<Session>, level: LogLevel) {
+    let session = Arc::clone(session);
+    tokio::spawn(async move {
+        if let Err(error) = session.set_log_level(level).await {
+            tracing::debug!(%error, "the log level was not set");
+        }
+    });
+}
+
 /// Does `start` when there is a turn. A turn ends with it or after [`TURN`], so that servers that
 /// hang hold up nobody for long.
 async fn in_turn<T>(starts: &Arc<Semaphore>, start: impl Future<Output = T>) -> T {
@@ -303,7 +332,7 @@ async fn reach(
         log_file: options.logs.as_ref().map(|logs| logs.join(format!("{name}.log"))),
         trace: options.trace.as_ref().map(|trace| trace(name)),
         known_era,
-        host: options.host.clone(),
+        host: options.handlers.host(name, &options.limits),
     };
     let lookup = |name: &str| std::env::var(name).ok();
     let outcome = connect(config, &lookup, connecting).await;

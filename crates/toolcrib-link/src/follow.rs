@@ -5,7 +5,7 @@
 //! then, since nothing is replayed. A server that announces changes but will not serve the stream
 //! is left to its timers, with a note.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use tokio::{
     sync::watch,
@@ -103,13 +103,14 @@ async fn listen(session: Arc<Session>, filter: Raw, state: watch::Sender<Followi
     loop {
         let mut opened = None;
         let heard = |heard| {
-            let Heard::Acknowledged(_) = heard else { return };
+            let Heard::Acknowledged(_) = heard else { return ControlFlow::Continue(()) };
             opened = Some(Instant::now());
             let late = *state.borrow() != Following::Opening;
             state.send_replace(Following::Open);
             if !first || late {
                 session.mux().bump_all();
             }
+            ControlFlow::Continue(())
         };
         let ended = listen_once(&session, &filter, heard).await;
         if session.closed().borrow().is_some() {

@@ -1,7 +1,7 @@
 //! One `subscriptions/listen` request and what is heard on it (specification,
 //! basic/patterns/subscriptions). Nothing is retried here, and nothing is made of what is heard.
 
-use std::time::Duration;
+use std::{ops::ControlFlow, time::Duration};
 
 use tokio::{sync::mpsc, time::Instant};
 use toolcrib_core::{
@@ -66,11 +66,11 @@ impl Ended {
     }
 }
 
-/// Opens a stream and stays until it ends. Dropping the future closes it and tells the server.
+/// Opens a stream and stays until it ends, or whoever hears it breaks off. Dropping the future closes it and tells the server.
 pub(crate) async fn listen_once(
     session: &Session,
     filter: &Raw,
-    mut heard: impl FnMut(Heard),
+    mut heard: impl FnMut(Heard) -> ControlFlow<()>,
 ) -> Ended {
     let params = Params::new().with("notifications", filter.clone());
     let params = modern_params(params, session.mux().host());
@@ -86,14 +86,19 @@ pub(crate) async fn listen_once(
     loop {
         tokio::select! {
             biased;
-            Some(notice) = notices.recv() => match notice {
-                Notice::Acknowledged(params) => {
-                    acknowledged = true;
-                    heard(Heard::Acknowledged(member(&params, "notifications")));
+            Some(notice) = notices.recv() => {
+                let heard = match notice {
+                    Notice::Acknowledged(params) => {
+                        acknowledged = true;
+                        heard(Heard::Acknowledged(member(&params, "notifications")))
+                    }
+                    Notice::Updated(uri) => heard(Heard::Updated(uri)),
+                    Notice::Progress(_) => ControlFlow::Continue(()),
+                };
+                if heard.is_break() {
+                    return Ended::because("it was left");
                 }
-                Notice::Updated(uri) => heard(Heard::Updated(uri)),
-                Notice::Progress(_) => {}
-            },
+            }
             outcome = ticket.answer() => {
                 return match outcome {
                     Ok(_) => Ended::because("the server ended it"),

@@ -20,7 +20,7 @@ use tokio::{
 use toolcrib_core::{
     finding::{Finding, Tier},
     raw::Raw,
-    rpc::{Message, Params, ReplyId, RpcError, error, message, meta, method},
+    rpc::{Message, Params, Progress, ReplyId, RpcError, error, message, meta, method},
     sanitise,
     surface::ListKind,
     version::Era,
@@ -417,19 +417,11 @@ impl Shared {
     }
 
     fn progress(&self, params: Option<&Raw>) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Progress {
-            progress_token: Raw,
-            progress: f64,
-        }
-        let Some(params) = params else { return };
-        let token = params.read::<Progress>().ok().and_then(|progress| {
-            let token = progress.progress_token.get().trim_matches('"').parse::<u64>().ok()?;
-            Some((token, progress.progress))
-        });
-        let known = token.is_some_and(|(token, progress)| {
-            self.pending.notice(token, Notice::Progress(params.clone()), Some(progress))
+        let known = params.and_then(Progress::read).is_some_and(|(token, progress)| {
+            let token = token.get().trim_matches('"').parse();
+            let grown = Some(progress.progress);
+            let notice = Notice::Progress(progress);
+            token.is_ok_and(|token| self.pending.notice(token, notice, grown))
         });
         if !known {
             tracing::debug!("progress for a token that is not ours, or going backwards, dropped");

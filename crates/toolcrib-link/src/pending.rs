@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use toolcrib_core::{
     finding::{Finding, Tier},
     raw::Raw,
-    rpc::RpcError,
+    rpc::{Progress, RpcError},
 };
 
 use crate::channel::{Closed, ExchangeError};
@@ -34,7 +34,7 @@ pub(crate) enum Failure {
 #[derive(Debug, Clone)]
 pub(crate) enum Notice {
     /// Progress of our own token.
-    Progress(Raw),
+    Progress(Progress),
     /// A listen request was acknowledged, with these parameters.
     Acknowledged(Raw),
     /// A resource that a listen request names was updated: its URI, or that of a part of it.
@@ -281,7 +281,9 @@ mod tests {
         let (sender, mut notices) = mpsc::channel(8);
         let (id, _answer) = pending.enter(Some(sender), false).unwrap();
         let check = |progress: f64, expect: bool| {
-            let notice = Notice::Progress(Raw::of(&progress));
+            let params = serde_json::json!({"progressToken": id, "progress": progress});
+            let (_, read) = Progress::read(&Raw::of(&params)).unwrap();
+            let notice = Notice::Progress(read);
             assert_eq!(pending.notice(id, notice, Some(progress)), expect, "{progress}");
         };
         check(0.0, true);

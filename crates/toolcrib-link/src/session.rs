@@ -20,9 +20,10 @@ use tokio::{
 };
 use toolcrib_core::{
     finding::Finding,
+    level::LogLevel,
     limits::Limits,
     raw::Raw,
-    rpc::{Params, RpcError, error, method},
+    rpc::{Params, Progress, RpcError, error, meta, method},
     surface::Negotiated,
     target::Timeouts,
     version::Era,
@@ -94,9 +95,11 @@ pub enum Answer {
 pub(crate) struct Sending {
     pub(crate) mirror_name: Option<String>,
     pub(crate) mirror_params: Vec<(String, String)>,
-    pub(crate) progress: Option<mpsc::Sender<Raw>>,
+    pub(crate) progress: Option<mpsc::Sender<Progress>>,
     pub(crate) wait: Duration,
     pub(crate) wait_max: Duration,
+    /// The level of log messages wanted with a modern request.
+    pub(crate) log_level: Option<LogLevel>,
 }
 
 /// One live connection with its handshake done.
@@ -202,6 +205,22 @@ impl Session {
         self.mux.kill();
     }
 
+    /// Sets the least level of the log messages that a legacy server sends (`logging/setLevel`).
+    /// Nothing is sent to a modern server, or to one that does not declare `logging`.
+    ///
+    /// # Errors
+    /// See [`RequestError`].
+    pub async fn set_log_level(&self, level: LogLevel) -> Result<(), RequestError> {
+        let negotiated = self.negotiated();
+        if negotiated.era == Era::Modern || !negotiated.capabilities.has("logging") {
+            return Ok(());
+        }
+        let wait = self.timeouts.list;
+        let sending = Sending { wait, wait_max: wait, ..Sending::default() };
+        let params = Params::new().with("level", Raw::of(&level));
+        self.request(method::SET_LEVEL, &params, sending).await.map(drop)
+    }
+
     /// Opens the standing stream of a legacy HTTP server; kept open over renewals.
     pub(crate) fn open_stream(&self) {
         let negotiated = self.negotiated();
@@ -253,7 +272,11 @@ impl Session {
         };
         let dressed;
         let params = if negotiated.era == Era::Modern {
-            dressed = modern_params(params.clone(), self.mux.host());
+            let mut modern = modern_params(params.clone(), self.mux.host());
+            if let Some(level) = sending.log_level {
+                modern = modern.with_meta(meta::LOG_LEVEL, Raw::of(&level));
+            }
+            dressed = modern;
             &dressed
         } else {
             params
@@ -441,7 +464,7 @@ const PROGRESS: usize = 32;
 const ASKED_AT_MOST: Duration = Duration::from_secs(3_600);
 
 /// Passes a notice on; true when it was progress.
-fn deliver(notice: Notice, progress: Option<&mpsc::Sender<Raw>>) -> bool {
+fn deliver(notice: Notice, progress: Option<&mpsc::Sender<Progress>>) -> bool {
     let (Notice::Progress(params), Some(progress)) = (notice, progress) else { return false };
     // A listener that does not keep up loses progress, never the answer.
     let _ = progress.try_send(params);
@@ -451,7 +474,7 @@ fn deliver(notice: Notice, progress: Option<&mpsc::Sender<Raw>>) -> bool {
 /// Passes on what has arrived, at most as much as can wait at one time; true when there was any.
 fn pass_on(
     arriving: &mut Option<mpsc::Receiver<Notice>>,
-    progress: Option<&mpsc::Sender<Raw>>,
+    progress: Option<&mpsc::Sender<Progress>>,
 ) -> bool {
     let Some(arriving) = arriving else { return false };
     let mut any = false;

@@ -4,11 +4,11 @@
 //! A stream that ends is opened again with growing pauses for as long as the connection lives. What
 //! happened in between is not known, and is told as such. Contents are never read here.
 
-use std::{pin::pin, time::Duration};
+use std::{ops::ControlFlow, pin::pin, time::Duration};
 
 use thiserror::Error;
 use tokio::{
-    sync::broadcast::error::RecvError,
+    sync::{broadcast::error::RecvError, watch},
     time::{Instant, sleep, timeout},
 };
 use toolcrib_core::{
@@ -97,11 +97,16 @@ impl Session {
                 Heard::Acknowledged(granted) => {
                     opened = Some(Instant::now());
                     honoured = granted.is_none_or(|granted| grants(&granted, uri));
-                    if honoured {
-                        told(Watched::Open);
+                    if !honoured {
+                        return ControlFlow::Break(());
                     }
+                    told(Watched::Open);
+                    ControlFlow::Continue(())
                 }
-                Heard::Updated(uri) => told(Watched::Updated(uri)),
+                Heard::Updated(uri) => {
+                    told(Watched::Updated(uri));
+                    ControlFlow::Continue(())
+                }
             };
             let listening = listen_once(self, &filter, heard).await;
             if let Some(why) = self.closed().borrow().clone() {
@@ -177,14 +182,10 @@ impl Session {
                         Err(RecvError::Lagged(_)) => told(Watched::Updated(uri.to_owned())),
                         Ok(_) => {}
                         Err(RecvError::Closed) => {
-                            return Err(WatchError::Closed("the connection ended".to_owned()));
+                            return Err(WatchError::Closed(gone(&mut closed).await));
                         }
                     },
-                    ended = closed.wait_for(Option::is_some) => {
-                        let why = ended.ok().and_then(|why| why.clone());
-                        let why = why.unwrap_or_else(|| "the connection ended".to_owned());
-                        return Err(WatchError::Closed(why));
-                    }
+                    why = gone(&mut closed) => return Err(WatchError::Closed(why)),
                     Ok(()) = renewed.changed() => break,
                 }
             }
@@ -198,6 +199,12 @@ impl Session {
         let params = Params::new().with("uri", Raw::of(&uri));
         self.request(method, &params, sending).await.map(drop)
     }
+}
+
+/// Waits until the connection is gone, and says why.
+async fn gone(closed: &mut watch::Receiver<Option<String>>) -> String {
+    let why = closed.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+    why.unwrap_or_else(|| "the connection ended".to_owned())
 }
 
 /// True when the part of a listen request that is honoured names this resource. A server that

@@ -7,3 +7,6 @@ mod changes;
 mod requests;
 mod sessions;
 mod restarts;
+mod subscriptions;
+mod listening;
+mod asking;

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant as Clock};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use toolcrib_core::raw::Raw;
 use toolcrib_engine::{CallError, CallOptions, Part, Status};
 use toolcrib_testkit::fake::Fake;
 
@@ -13,13 +12,13 @@ use crate::house::{PATIENCE, call, raw, scenario, settled, stdio, text, until};
 /// All progress that reached the caller.
 async fn progress_of(fake: &Fake) -> (String, Vec<Value>) {
     let engine = settled(stdio(fake)).await;
-    let (sender, mut progress) = mpsc::channel::<Raw>(64);
+    let (sender, mut progress) = mpsc::channel(64);
     let options = CallOptions { progress: Some(sender), ..CallOptions::default() };
     let called = engine.call("s.alpha", Some(&raw(&json!({}))), options).await.unwrap();
     engine.shutdown().await;
     let mut seen = Vec::new();
-    while let Ok(params) = progress.try_recv() {
-        seen.push(params.read().unwrap());
+    while let Ok(progress) = progress.try_recv() {
+        seen.push(progress.raw.read().unwrap());
     }
     (text(&called), seen)
 }
@@ -57,7 +56,8 @@ async fn a_call_without_an_answer_ends_in_time() {
         Fake::scripted(&scenario(&json!({"steps": [{"expect": "tools/call"}, {"silent": true}]})));
     let engine = settled(stdio(&fake)).await;
     let begun = Clock::now();
-    let options = CallOptions { timeout: Some(Duration::from_millis(300)), progress: None };
+    let options =
+        CallOptions { timeout: Some(Duration::from_millis(300)), ..CallOptions::default() };
     let error = engine.call("s.alpha", None, options).await.unwrap_err();
     assert!(
         matches!(error, CallError::Request { .. })

@@ -82,7 +82,7 @@ impl<'a> Shown<'a> {
 
 /// How long to wait, as the command line says.
 pub(super) fn call_options(global: &Global) -> CallOptions {
-    CallOptions { timeout: global.timeout, progress: wait::progress() }
+    CallOptions { timeout: global.timeout, progress: wait::progress(), ..CallOptions::default() }
 }
 
 /// The JSON of the command line, or of standard input for `-`.

@@ -3,10 +3,9 @@
 use std::{io::IsTerminal as _, sync::Arc, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
 use tokio::sync::mpsc;
-use toolcrib_core::{raw::Raw, sanitise, surface::ListKind};
-use toolcrib_engine::{Engine, Snapshot, Status};
+use toolcrib_core::{sanitise, surface::ListKind};
+use toolcrib_engine::{Engine, Progress, Snapshot, Status};
 
 /// How long servers may be silent about before a person is told what is being waited for.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -31,11 +30,11 @@ pub(crate) async fn settled(engine: &Engine, kinds: &[ListKind]) -> Arc<Snapshot
 
 /// Shows the progress of one call on stderr, where a person watches; `None` where nobody does, so
 /// that no progress is asked for.
-pub(crate) fn progress() -> Option<mpsc::Sender<Raw>> {
+pub(crate) fn progress() -> Option<mpsc::Sender<Progress>> {
     if !std::io::stderr().is_terminal() {
         return None;
     }
-    let (sender, mut arriving) = mpsc::channel::<Raw>(8);
+    let (sender, mut arriving) = mpsc::channel::<Progress>(8);
     tokio::spawn(async move {
         let mut shown = None;
         while let Some(progress) = arriving.recv().await {
@@ -57,12 +56,11 @@ fn spinner() -> ProgressBar {
     bar
 }
 
-fn progress_line(progress: &Raw) -> String {
-    let Ok(params) = progress.read::<Value>() else { return String::new() };
-    let done = params["progress"].as_f64().unwrap_or_default();
-    let of = params["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
-    let words = params["message"].as_str().map(|text| sanitise::line(text, 120));
-    format!("{done}{of}{}", words.map(|words| format!(": {words}")).unwrap_or_default())
+fn progress_line(progress: &Progress) -> String {
+    let of = progress.total.map(|total| format!(" of {total}")).unwrap_or_default();
+    let words = progress.message.as_deref().map(|text| sanitise::line(text, 120));
+    let words = words.map(|words| format!(": {words}")).unwrap_or_default();
+    format!("{}{of}{words}", progress.progress)
 }
 
 fn message(snapshot: &Snapshot, kinds: &[ListKind]) -> String {
