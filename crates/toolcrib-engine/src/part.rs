@@ -178,8 +178,8 @@ impl Part {
             .map(|(kind, name)| (self.config.name.as_str(), kind, name))
     }
 
-    /// How long each list stays fresh.
-    pub(crate) fn ttls(&self) -> Vec<(ListKind, Duration)> {
+    /// How long the server says that each list stays fresh; zero where it says nothing.
+    pub fn ttls(&self) -> Vec<(ListKind, Duration)> {
         let Some(surface) = &self.surface else { return Vec::new() };
         vec![
             (ListKind::Tools, surface.tools.ttl),

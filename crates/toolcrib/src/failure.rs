@@ -3,7 +3,7 @@
 use std::fmt;
 
 use toolcrib_core::{code::Code, target::Target};
-use toolcrib_engine::{CallError, Part, Status};
+use toolcrib_engine::{CallError, Part, Status, SubscribeError};
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -77,6 +77,12 @@ impl From<CallError> for Failure {
             }
             _ => failure,
         }
+    }
+}
+
+impl From<SubscribeError> for Failure {
+    fn from(error: SubscribeError) -> Self {
+        Self::new(error.code(), error.to_string())
     }
 }
 

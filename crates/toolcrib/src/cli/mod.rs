@@ -12,6 +12,8 @@ mod read;
 mod prompt;
 mod status;
 mod logs;
+mod watch_resource;
+mod watch;
 mod edit;
 mod demo;
 
@@ -97,6 +99,7 @@ async fn dispatch(cli: Cli) -> Outcome {
         Command::Read(args) => read::run(&global, args).await,
         Command::Prompt(args) => prompt::run(&global, args).await,
         Command::Status => status::run(&global).await,
+        Command::Watch(args) => watch::run(&global, args).await,
         Command::Logs(args) => logs::run(&global, args),
         Command::Add(args) => edit::add(&global, args),
         Command::Remove(args) => edit::remove(&global, args),

@@ -167,9 +167,26 @@ pub(crate) async fn with_engine(
     engine: Engine,
     work: impl AsyncFnOnce(&Engine) -> Outcome,
 ) -> Outcome {
+    let interrupted = || Err(Failure::new(Code::Cancelled, "interrupted"));
+    until_interrupted(engine, work, interrupted).await
+}
+
+/// As [`with_engine`], for work that is interrupted as a matter of course.
+pub(crate) async fn watching(
+    engine: Engine,
+    work: impl AsyncFnOnce(&Engine) -> Outcome,
+) -> Outcome {
+    until_interrupted(engine, work, || Ok(Code::Cancelled)).await
+}
+
+async fn until_interrupted(
+    engine: Engine,
+    work: impl AsyncFnOnce(&Engine) -> Outcome,
+    then: impl FnOnce() -> Outcome,
+) -> Outcome {
     let outcome = tokio::select! {
         outcome = work(&engine) => outcome,
-        () = interrupted() => Err(Failure::new(Code::Cancelled, "interrupted")),
+        () = interrupted() => then(),
     };
     engine.shutdown().await;
     process::end_orphans().await;

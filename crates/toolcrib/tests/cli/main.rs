@@ -17,4 +17,5 @@ mod process;
 mod config;
 mod hostile;
 mod demo;
+mod watch;
 mod peer_session;
