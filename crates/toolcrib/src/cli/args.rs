@@ -37,6 +37,9 @@ pub(crate) struct Global {
     /// Agree to start what a configuration of this folder names, without being asked
     #[arg(long, global = true)]
     pub(crate) yes: bool,
+    /// Ask nothing at the terminal; what a server wants to know is not answered
+    #[arg(long, global = true)]
+    pub(crate) no_input: bool,
     /// Longest wait for one answer of a call, in seconds
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<std::time::Duration>,

@@ -1,8 +1,9 @@
 //! The command line: what can be asked for, and which file answers it.
 
 mod args;
-mod setup;
 mod wait;
+mod ask;
+mod setup;
 mod named;
 mod inspect;
 mod list;

@@ -1,6 +1,10 @@
 //! Waiting for servers, with a word on stderr when it takes long.
 
-use std::{io::IsTerminal as _, sync::Arc, time::Duration};
+use std::{
+    io::IsTerminal as _,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::mpsc;
@@ -36,15 +40,46 @@ pub(crate) fn progress() -> Option<mpsc::Sender<Progress>> {
     }
     let (sender, mut arriving) = mpsc::channel::<Progress>(8);
     tokio::spawn(async move {
-        let mut shown = None;
         while let Some(progress) = arriving.recv().await {
-            shown.get_or_insert_with(spinner).set_message(progress_line(&progress));
+            let mut bar = bar();
+            if !bar.hidden {
+                bar.shown.get_or_insert_with(spinner).set_message(progress_line(&progress));
+            }
         }
-        if let Some(bar) = shown {
-            bar.finish_and_clear();
-        }
+        bar().clear();
     });
     Some(sender)
+}
+
+/// The bar of the call that runs, and whether a question stands in its place.
+struct Bar {
+    shown: Option<ProgressBar>,
+    hidden: bool,
+}
+
+impl Bar {
+    fn clear(&mut self) {
+        if let Some(bar) = self.shown.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar() -> MutexGuard<'static, Bar> {
+    static BAR: Mutex<Bar> = Mutex::new(Bar { shown: None, hidden: false });
+    BAR.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shows no progress while a person is asked something.
+pub(crate) fn hide() {
+    let mut bar = bar();
+    bar.hidden = true;
+    bar.clear();
+}
+
+/// Shows progress again.
+pub(crate) fn show() {
+    bar().hidden = false;
 }
 
 fn spinner() -> ProgressBar {

@@ -18,4 +18,5 @@ mod config;
 mod hostile;
 mod demo;
 mod watch;
+mod asking;
 mod peer_session;
