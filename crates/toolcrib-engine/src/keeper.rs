@@ -198,6 +198,7 @@ impl Keeper {
             ask_for_logs(session, level);
         }
         let mut timer = Instant::now() + relist_every();
+        let mut rounds = 0_u32;
         loop {
             let due = lists.due().unwrap_or(timer).min(timer);
             tokio::select! {
@@ -234,7 +235,10 @@ impl Keeper {
                 () = sleep_until(due) => {
                     if Instant::now() >= timer {
                         timer = Instant::now() + relist_every();
-                        if self.options.mode == Mode::Live && !is_announced(follower.as_ref()) {
+                        rounds = rounds.wrapping_add(1);
+                        let trusted = is_announced(follower.as_ref())
+                            && !rounds.is_multiple_of(UNTRUSTED_ROUND);
+                        if self.options.mode == Mode::Live && !trusted {
                             lists.refresh_all();
                         }
                     }
@@ -374,6 +378,10 @@ pub(crate) const STARTS: usize = 64;
 const TURN: std::time::Duration = std::time::Duration::from_secs(2);
 /// A session that lived this long starts the pauses over.
 const LIVED: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Every so many rounds of the timer, lists are read again although their changes are announced: a
+/// stream that is silent for ever cannot be told from one that is broken.
+const UNTRUSTED_ROUND: u32 = 6;
 
 /// How often the lists of a server that announces nothing are read again.
 fn relist_every() -> std::time::Duration {

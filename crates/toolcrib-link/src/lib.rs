@@ -13,6 +13,7 @@ pub mod http;
 pub mod host;
 mod wire;
 mod pending;
+mod patience;
 mod mux;
 mod handshake;
 pub mod session;

@@ -33,7 +33,8 @@ use crate::{
     channel::{Closed, ExchangeError, Mirror},
     handshake::{Handshake, HandshakeError, NoAnswer, Plan, mirror_after, modern_params},
     mux::{Changes, Mux, ServerEvent},
-    pending::{Failure, Notice, Outcome},
+    patience::{PROGRESS, Patience},
+    pending::{Failure, Outcome},
     wire,
 };
 
@@ -281,7 +282,7 @@ impl Session {
         } else {
             params
         };
-        let (notices, mut arriving) = match &sending.progress {
+        let (notices, arriving) = match &sending.progress {
             Some(_) => {
                 let (sender, receiver) = mpsc::channel(PROGRESS);
                 (Some(sender), Some(receiver))
@@ -289,49 +290,16 @@ impl Session {
             None => (None, None),
         };
         let begun = Instant::now();
-        let mut hard = begun + sending.wait_max.max(sending.wait);
-        let latest = hard + ASKED_AT_MOST;
-        let mut deadline = begun + sending.wait;
-        let (mut answering, mut asked) = (self.mux.answering(), false);
+        let patience = Patience::begin(sending.wait, sending.wait_max);
         let begin = self.mux.begin(method, params, mirror, notices);
-        let mut ticket = match tokio::time::timeout_at(deadline, begin).await {
+        let mut ticket = match tokio::time::timeout_at(patience.deadline, begin).await {
             Ok(Ok(ticket)) => ticket,
             Ok(Err(failure)) => return Ok(Err(failure)),
             Err(_) => return Err(self.timeout(method, begun.elapsed())),
         };
-        // Progress comes last, so that a flood of it starves neither the answer nor the clock;
-        // what had arrived by then is passed on first.
-        loop {
-            tokio::select! {
-                biased;
-                outcome = ticket.answer() => {
-                    pass_on(&mut arriving, sending.progress.as_ref());
-                    return Ok(outcome);
-                }
-                () = tokio::time::sleep_until(deadline) => {
-                    let moves = pass_on(&mut arriving, sending.progress.as_ref());
-                    let now = Instant::now();
-                    if moves && now < hard {
-                        deadline = (now + sending.wait).min(hard);
-                    } else if *answering.borrow() > 0 && now < latest {
-                        // The time that our own side takes to answer is not the server's.
-                        (asked, deadline) = (true, latest);
-                    } else {
-                        return Err(self.timeout(method, begun.elapsed()));
-                    }
-                }
-                () = none_left(&mut answering), if asked => {
-                    asked = false;
-                    hard = (Instant::now() + sending.wait).min(latest);
-                    deadline = hard;
-                }
-                Some(notice) = receive(&mut arriving) => {
-                    if deliver(notice, sending.progress.as_ref()) {
-                        deadline = (Instant::now() + sending.wait).min(hard);
-                    }
-                }
-            }
-        }
+        let (progress, answering) = (sending.progress.as_ref(), self.mux.answering());
+        let outcome = patience.wait_for(ticket.answer(), arriving, progress, answering).await;
+        outcome.ok_or_else(|| self.timeout(method, begun.elapsed()))
     }
 
     fn timeout(&self, method: &'static str, after: Duration) -> RequestError {
@@ -454,47 +422,6 @@ impl Session {
         // Whatever changed while no stream was open was not announced to us.
         self.mux.bump_all();
         Ok(())
-    }
-}
-
-/// How many progress notifications wait for a slow listener.
-const PROGRESS: usize = 32;
-
-/// How long answering what the server asks meanwhile may hold up the end of one request.
-const ASKED_AT_MOST: Duration = Duration::from_secs(3_600);
-
-/// Passes a notice on; true when it was progress.
-fn deliver(notice: Notice, progress: Option<&mpsc::Sender<Progress>>) -> bool {
-    let (Notice::Progress(params), Some(progress)) = (notice, progress) else { return false };
-    // A listener that does not keep up loses progress, never the answer.
-    let _ = progress.try_send(params);
-    true
-}
-
-/// Passes on what has arrived, at most as much as can wait at one time; true when there was any.
-fn pass_on(
-    arriving: &mut Option<mpsc::Receiver<Notice>>,
-    progress: Option<&mpsc::Sender<Progress>>,
-) -> bool {
-    let Some(arriving) = arriving else { return false };
-    let mut any = false;
-    for _ in 0..PROGRESS {
-        let Ok(notice) = arriving.try_recv() else { break };
-        any |= deliver(notice, progress);
-    }
-    any
-}
-
-/// Waits until the host answers nothing any more.
-async fn none_left(answering: &mut watch::Receiver<usize>) {
-    // The sender lives as long as the connection.
-    let _ = answering.wait_for(|count| *count == 0).await;
-}
-
-async fn receive(arriving: &mut Option<mpsc::Receiver<Notice>>) -> Option<Notice> {
-    match arriving {
-        Some(receiver) => receiver.recv().await,
-        None => None,
     }
 }
 

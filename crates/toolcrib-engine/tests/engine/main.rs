@@ -10,3 +10,4 @@ mod restarts;
 mod subscriptions;
 mod listening;
 mod asking;
+mod finding;
