@@ -11,3 +11,4 @@ mod subscriptions;
 mod listening;
 mod asking;
 mod finding;
+mod embed;
