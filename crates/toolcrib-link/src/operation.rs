@@ -11,7 +11,12 @@ use toolcrib_core::{
     level::LogLevel,
     limits::Limits,
     raw::Raw,
-    rpc::{Params, Progress, message::members, method},
+    rpc::{
+        Params, Progress, RpcError, error,
+        message::{member, members},
+        method,
+    },
+    version::Era,
 };
 
 use crate::session::{Answer, RequestError, Sending, Session};
@@ -137,13 +142,13 @@ impl Session {
         let rounds = self.limits().input_rounds;
         for _ in 0..=rounds {
             let mut params = operation.params();
-            if let Some(resumed) = resumed.take() {
-                if let Some(responses) = resumed.responses {
-                    params = params.with("inputResponses", responses);
-                }
-                if let Some(state) = resumed.state {
-                    params = params.with("requestState", state);
-                }
+            if let Some(Resumed { responses, state }) = resumed.take() {
+                let with = |params: Params, key, value: Option<Raw>| match value {
+                    Some(value) => params.with(key, value),
+                    None => params,
+                };
+                params = with(params, "inputResponses", responses);
+                params = with(params, "requestState", state);
             }
             let wait = timeout.unwrap_or(self.timeouts().call);
             let sending = Sending {
@@ -154,7 +159,11 @@ impl Session {
                 wait_max: timeout_max.unwrap_or(self.timeouts().call_max).max(wait),
                 log_level,
             };
-            match self.request(operation.method(), &params, sending).await? {
+            let answer = match self.request(operation.method(), &params, sending).await {
+                Err(RequestError::Rpc(error)) if self.visited(&error).await => continue,
+                answer => answer?,
+            };
+            match answer {
                 Answer::InputRequired(result) => match self.resume(&result).await {
                     Ok(Some(answers)) => resumed = Some(answers),
                     Ok(None) => return Ok(Answer::InputRequired(result)),
@@ -169,6 +178,34 @@ impl Session {
             method: operation.method(),
             why: format!("it asked for input more than {rounds} times"),
         })
+    }
+
+    /// True when a legacy server refused because pages are to be visited first (2025-11-25, client/
+    /// elicitation), and the host's person agreed to every one: then the request may be repeated,
+    /// since it did not run.
+    async fn visited(&self, error: &RpcError) -> bool {
+        let wanted = error.code == error::URL_ELICITATION_REQUIRED;
+        let legacy = self.negotiated().era == Era::Legacy;
+        let host = self.mux().host().filter(|host| host.offers(method::ELICIT));
+        let (true, Some(host), Some(data)) = (wanted && legacy, host, &error.data) else {
+            return false;
+        };
+        let pages = member(data, "elicitations");
+        let Some(pages) = pages.and_then(|pages| pages.read::<Vec<Raw>>().ok()) else {
+            return false;
+        };
+        let most = self.limits().inputs;
+        if pages.is_empty() || pages.len() > most {
+            return false;
+        }
+        for page in pages {
+            let answer = (host.answer)(method::ELICIT.to_owned(), Some(page)).await;
+            let action = answer.ok().and_then(|answer| member(&answer, "action"));
+            if action.is_none_or(|action| action.get() != "\"accept\"") {
+                return false;
+            }
+        }
+        true
     }
 
     /// The host's answers to all that a server asks for; `None` when it does not offer them all.

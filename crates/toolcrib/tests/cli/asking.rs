@@ -178,7 +178,7 @@ fn a_url_is_shown_whole_with_its_host() {
             let fake = asking(era, &params);
             let (_crib, mut person) = start(&fake);
             person.hears("s asks you to visit a page of auth.example:");
-            let shown = person.hears("Will you? [yes, no = decline, cancel] ");
+            let shown = person.hears("Opened? [yes, no = decline, cancel] ");
             assert!(
                 shown.contains(&url) && shown.contains("Nothing is opened for you."),
                 "{shown}"
@@ -187,6 +187,26 @@ fn a_url_is_shown_whole_with_its_host() {
             assert_eq!(person.ends().0, Some(0));
             assert_eq!(answered(era, &fake), json!({"action": action}));
         }
+    }
+}
+
+/// A legacy server that refuses until a page was visited is asked once more after it was.
+#[test]
+fn a_page_that_is_required_first_is_visited_and_the_call_repeated() {
+    let page = json!({"mode": "url", "message": "Sign in", "elicitationId": "e1", "url": "https://auth.example/x"});
+    let error =
+        json!({"code": -32042, "message": "sign in first", "data": {"elicitations": [page]}});
+    for (line, code, calls) in [("yes\n", 0, 2), ("no\n", 12, 1)] {
+        let fake = Fake::scripted(&scenario(
+            &json!({"steps": [{"expect": "tools/call"}, {"error": error}]}),
+        ));
+        let (_crib, mut person) = start(&fake);
+        person.hears("auth.example");
+        person.hears("Opened? [");
+        person.says(line);
+        let (ended, said, _) = person.ends();
+        assert_eq!(ended, Some(code), "{said}");
+        assert_eq!(fake.log().count("tools/call"), calls);
     }
 }
 

@@ -120,9 +120,9 @@ async fn url(question: UrlQuestion) -> Elicited {
         Talk::warn("this address is not encrypted");
     }
     Talk::say(format!(
-        "Nothing is opened for you. Open it only if you know {host} and expected this."
+        "Nothing is opened for you. Open it only if you know {host} and expected this, then say yes."
     ));
-    match verdict(&mut talk, "Will you?", false).await {
+    match verdict(&mut talk, "Opened?", false).await {
         Verdict::Yes | Verdict::Again => Elicited::Accept(Map::new()),
         Verdict::Decline => Elicited::Decline,
         Verdict::Cancel => Elicited::Cancel,
