@@ -31,10 +31,11 @@ use toolcrib_core::{
 
 use crate::{
     channel::{Closed, ExchangeError, Mirror},
-    handshake::{Handshake, HandshakeError, NoAnswer, Plan, mirror_after, modern_params},
+    handshake::{Handshake, Plan, mirror_after, modern_params},
     mux::{Changes, Mux, ServerEvent},
     patience::{PROGRESS, Patience},
     pending::{Failure, Outcome},
+    verdict::{HandshakeError, NoAnswer},
     wire,
 };
 

@@ -34,8 +34,8 @@ fn answered(era: &str, fake: &Fake) -> Value {
     if era == "modern" {
         let methods = ["tools/call", "resources/read", "prompts/get"];
         let all = methods.iter().flat_map(|method| log.requests(method)).collect::<Vec<_>>();
-        let last = all.iter().map(|entry| &entry["params"]["inputResponses"]["first"]);
-        return last.filter(|answer| !answer.is_null()).last().unwrap().clone();
+        let mut last = all.iter().map(|entry| &entry["params"]["inputResponses"]["first"]);
+        return last.rfind(|answer| !answer.is_null()).unwrap().clone();
     }
     let answers = log.answers();
     let answer = answers.iter().find(|answer| answer["id"] == "q1").expect("an answer");
