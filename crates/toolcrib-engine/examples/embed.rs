@@ -1,16 +1,13 @@
 //! Two servers, one catalog: wait for them, list their tools, call one and watch its progress.
+#![expect(clippy::print_stdout, reason = "an example shows what it finds")]
 use tokio::sync::mpsc;
-use toolcrib_engine::{CallOptions, Command, Engine, ListKind, Options, Raw, ServerConfig, Target};
+use toolcrib_engine::{CallOptions, Engine, ListKind, Options, Raw, ServerConfig};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let program = std::env::args().nth(1).ok_or("usage: embed PROGRAM [ARGS…]")?;
-    let args: Vec<String> = std::env::args().skip(2).collect();
-    let servers = ["here", "there"].map(|name| {
-        let command =
-            Command { program: program.clone(), args: args.clone(), ..Command::default() };
-        ServerConfig::new(name, Target::Command(command))
-    });
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (program, args) = words.split_first().ok_or("usage: embed PROGRAM [ARGS…]")?;
+    let servers = ["here", "there"].map(|name| ServerConfig::command(name, program, args));
     let engine = Engine::start(servers.into(), Options::default());
     let snapshot = engine.settled(&[ListKind::Tools], None).await; // each has its own timeouts
     for part in snapshot.parts() {
@@ -25,5 +22,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{} of {:?}", step.progress, step.total);
     }
     println!("{}", called.result.get());
-    Ok(engine.shutdown().await)
+    engine.shutdown().await;
+    Ok(())
 }

@@ -11,10 +11,11 @@ use toolcrib_core::{surface::ListKind, target::ServerConfig};
 
 use crate::{
     board::{Board, Parts},
-    keeper::{Keeper, Order, STARTS},
+    keeper::{Keeper, Order},
     memory::Memory,
     options::Options,
     part::Part,
+    reach::STARTS,
     snapshot::Snapshot,
     status::Status,
     subscribe::Subscriptions,

@@ -14,6 +14,8 @@ pub mod snapshot;
 pub mod event;
 mod board;
 mod pace;
+mod lists;
+mod reach;
 mod keeper;
 pub mod subscribe;
 pub mod outcome;
