@@ -42,6 +42,8 @@ pub struct Limits {
     /// Least silence after which a change stream counts as broken whose keep-alives have stopped,
     /// in milliseconds. A stream that never had any may be silent for ever.
     pub stream_idle_ms: u64,
+    /// Most resources of one server that are subscribed to at one time: over HTTP each is a stream.
+    pub subscriptions: usize,
     /// Most requests of ours that may be in flight on one connection.
     pub in_flight: usize,
 }
@@ -65,6 +67,7 @@ impl Default for Limits {
             inputs: 16,
             input_bytes: 1 << 20,
             stream_idle_ms: 60_000,
+            subscriptions: 100,
             in_flight: 256,
         }
     }

@@ -74,7 +74,8 @@ impl Engine {
             let task = tokio::spawn(keeper.run());
             keepers.insert(name, Kept { orders: sender, task });
         }
-        let subscriptions = Subscriptions::new(Arc::clone(&board), options.mode);
+        let most = options.limits.subscriptions;
+        let subscriptions = Subscriptions::new(Arc::clone(&board), options.mode, most);
         Self { options, board, subscriptions, keepers, publisher }
     }
 

@@ -127,3 +127,75 @@ fn usable(part: &Part, kind: ListKind) -> BTreeMap<&str, &Raw> {
         ListKind::Prompts => read(part, part.prompts()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use toolcrib_core::{
+        limits::Limits,
+        surface::{Capabilities, ListState, Negotiated, Surface, Tool},
+        target::ServerConfig,
+        version::Era,
+    };
+
+    use super::*;
+    use crate::options::Checks;
+
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+
+    /// A snapshot of one server: of each name none (0), or a tool with the one description or the
+    /// other.
+    fn showing(generation: u64, kinds: [usize; 3]) -> (Snapshot, BTreeSet<String>) {
+        let shown = NAMES.iter().zip(kinds).filter(|(_, kind)| *kind > 0);
+        let tools: Vec<Tool> = shown
+            .filter_map(|(name, kind)| {
+                let tool = serde_json::json!({"name": name, "description": kind.to_string(),
+                    "inputSchema": {"type": "object"}});
+                Tool::read(Raw::of(&tool), &mut Vec::new())
+            })
+            .collect();
+        let names = tools.iter().map(|tool| tool.name.clone()).collect();
+        let mut surface = Surface::new(Negotiated {
+            era: Era::Modern,
+            version: String::new(),
+            how: Vec::new(),
+            server: None,
+            capabilities: Capabilities::default(),
+            instructions: None,
+            findings: Vec::new(),
+        });
+        surface.tools.items = tools.into();
+        surface.tools.state = ListState::Complete;
+        let config = Arc::new(ServerConfig::url("s", "http://localhost/"));
+        let mut part = Part::new(config, Status::Starting);
+        part.begin(surface);
+        part.settle(Vec::new(), Checks::On, &Limits::default());
+        part.status = Status::Ready;
+        let parts = BTreeMap::from([("s".to_owned(), Arc::new(part))]);
+        (Snapshot::build(generation, parts), names)
+    }
+
+    /// Between any two lists, what is told makes the one into the other, and names nothing twice.
+    #[test]
+    fn the_difference_makes_one_list_into_the_other() {
+        let all = || (0..27_usize).map(|n| [n % 3, n / 3 % 3, n / 9]);
+        for (one, two) in all().flat_map(|one| all().map(move |two| (one, two))) {
+            let ((before, mut names), (now, expected)) = (showing(0, one), showing(1, two));
+            let events = between(&before, &now);
+            assert!(events.len() <= 1, "{events:?}");
+            let differ = (0..3).filter(|at| one[*at] > 0 && two[*at] > 0 && one[*at] != two[*at]);
+            let differ: Vec<_> = differ.map(|at| NAMES[at]).collect();
+            match events.first() {
+                Some(Event::Items { added, removed, changed, .. }) => {
+                    assert!(removed.iter().all(|name| names.remove(name)), "{events:?}");
+                    assert_eq!(*changed, differ, "{events:?}");
+                    assert!(added.iter().all(|name| names.insert(name.clone())), "{events:?}");
+                }
+                Some(other) => panic!("{other:?}"),
+                None => assert_eq!(one, two),
+            }
+            assert_eq!(names, expected);
+        }
+    }
+}

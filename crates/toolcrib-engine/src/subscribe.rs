@@ -69,6 +69,14 @@ pub enum SubscribeError {
         /// How it stands.
         status: Status,
     },
+    /// As many resources of the server are subscribed to as the limits allow.
+    #[error("{limit} resources of server {server} are subscribed to; that is most")]
+    TooMany {
+        /// The server.
+        server: String,
+        /// How many.
+        limit: usize,
+    },
     /// The server did not take the subscription in time.
     #[error("server {server} did not confirm the subscription in time")]
     Timeout {
@@ -84,7 +92,7 @@ impl SubscribeError {
     /// The stable code of this failure.
     pub const fn code(&self) -> Code {
         match self {
-            Self::NotOffered { .. } | Self::Refused { .. } => Code::Refused,
+            Self::NotOffered { .. } | Self::Refused { .. } | Self::TooMany { .. } => Code::Refused,
             Self::Server { status: Status::NeedsAuth { .. }, .. } => Code::NeedsAuth,
             Self::Server { .. } => Code::Unreachable,
             Self::Timeout { .. } => Code::Timeout,
@@ -165,6 +173,8 @@ pub(crate) struct Subscriptions {
     table: Mutex<Table>,
     board: Arc<Board>,
     mode: Mode,
+    /// Most resources of one server.
+    limit: usize,
 }
 
 type Table = HashMap<Key, (Arc<Followed>, AbortHandle)>;
@@ -179,8 +189,8 @@ impl Drop for Lease {
 }
 
 impl Subscriptions {
-    pub(crate) fn new(board: Arc<Board>, mode: Mode) -> Arc<Self> {
-        Arc::new(Self { table: Mutex::default(), board, mode })
+    pub(crate) fn new(board: Arc<Board>, mode: Mode, limit: usize) -> Arc<Self> {
+        Arc::new(Self { table: Mutex::default(), board, mode, limit })
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -194,7 +204,7 @@ impl Subscriptions {
         uri: &str,
         deadline: Instant,
     ) -> Result<Subscription, SubscribeError> {
-        let mut subscription = self.enter(server, uri);
+        let mut subscription = self.enter(server, uri)?;
         let settled = |state: &State| matches!(state, State::Open | State::Ended(_));
         let waiting = subscription.state.wait_for(settled);
         let state = match tokio::time::timeout_at(deadline, waiting).await {
@@ -209,9 +219,13 @@ impl Subscriptions {
     }
 
     /// Joins those who follow a resource, or begins to follow it.
-    fn enter(self: &Arc<Self>, server: &str, uri: &str) -> Subscription {
+    fn enter(self: &Arc<Self>, server: &str, uri: &str) -> Result<Subscription, SubscribeError> {
         let key = (server.to_owned(), uri.to_owned());
         let mut table = self.lock();
+        let others = table.keys().filter(|other| other.0 == server && **other != key).count();
+        if others >= self.limit {
+            return Err(SubscribeError::TooMany { server: server.to_owned(), limit: self.limit });
+        }
         let (followed, _) = table.entry(key.clone()).or_insert_with(|| {
             let followed = Arc::new(Followed {
                 told: broadcast::Sender::new(EVENTS),
@@ -224,13 +238,13 @@ impl Subscriptions {
         });
         // While the table is held, so that the task does not end for want of anybody.
         followed.wanted.send_modify(|wanted| *wanted += 1);
-        Subscription {
+        Ok(Subscription {
             server: server.to_owned(),
             uri: uri.to_owned(),
             told: followed.told.subscribe(),
             state: followed.state.subscribe(),
             _lease: Lease(Arc::clone(followed)),
-        }
+        })
     }
 
     /// Follows a resource through as many sessions as there are, until nobody wants it.

@@ -72,6 +72,9 @@ impl From<CallError> for Failure {
             CallError::Server { server, .. } => {
                 failure.hint(format!("toolcrib logs {server} shows what it said"))
             }
+            CallError::InputRequired { .. } => {
+                failure.hint("at a terminal, without --json and --no-input, you are asked for it")
+            }
             CallError::Name(_) | CallError::UnknownUri { .. } => {
                 failure.hint("toolcrib list shows what there is")
             }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use toolcrib_engine::{CallError, Engine, ResourceEvent, SubscribeError, Subscription};
+use toolcrib_core::limits::Limits;
+use toolcrib_engine::{
+    CallError, Engine, Mode, Options, ResourceEvent, SubscribeError, Subscription,
+};
 use toolcrib_testkit::{fake::Fake, traffic::Traffic};
 
 use crate::house::{PATIENCE, call, http, part, scenario, settled, stdio, until};
@@ -227,6 +230,26 @@ async fn a_refused_subscription_says_why() {
     let mut steps = stream(&json!([]));
     steps[1]["notify"]["params"]["notifications"] = json!({});
     check("modern", steps.into(), "of this resource").await;
+}
+
+#[tokio::test]
+async fn subscriptions_of_one_server_are_bounded() {
+    let fake = Fake::scripted(&announcing(
+        "legacy",
+        &json!({"resourceTemplates": [{"uriTemplate": "notes://{n}", "name": "n"}]}),
+    ));
+    let limits = Limits { subscriptions: 2, ..Limits::default() };
+    let options = Options { mode: Mode::Live, limits, ..Options::default() };
+    let engine = Engine::start(vec![stdio(&fake)], options);
+    let subscribe = async |uri: &str| engine.subscribe(uri, None).await;
+    let (_one, two) = (subscribe("notes://1").await.unwrap(), subscribe("notes://2").await);
+    let _again = subscribe("notes://1").await.unwrap();
+    let error = subscribe("notes://3").await.err().unwrap();
+    assert_eq!(error.to_string(), "2 resources of server s are subscribed to; that is most");
+    drop(two);
+    fake.wait_for(PATIENCE, |log| log.count("resources/unsubscribe") == 1).await;
+    assert_eq!(fake.log().count("resources/subscribe"), 2);
+    engine.shutdown().await;
 }
 
 #[tokio::test]
