@@ -1,6 +1,6 @@
 //! What the reference server asks of its client, and the resources it updates.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -96,14 +96,31 @@ async fn peer_everything_announces_updates() {
         let event = timeout(PATIENCE, subscription.next()).await.expect("an update comes").unwrap();
         assert_eq!(event, ResourceEvent::Updated { uri: URI.to_owned() });
         drop(subscription);
-        let mut waits: VecDeque<_> = (0..200).collect();
-        while peer.wire.sent("resources/unsubscribe") == 0 && waits.pop_front().is_some() {
+        let mut waits = 0..200;
+        while peer.wire.sent("resources/unsubscribe") == 0 && waits.next().is_some() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         let sent = ["resources/subscribe", "resources/unsubscribe"].map(|it| peer.wire.sent(it));
         assert_eq!(sent, [1, 1]);
         peer.shutdown().await;
     }
+}
+
+/// A modern server of another maker takes the stream for one resource, and is told of its end.
+#[tokio::test]
+async fn peer_python_2_3_takes_a_subscription() {
+    let reached = stdio(Peer::python("2.3"));
+    let peer = Watched::settled(&reached, Options::default()).await;
+    let streams = peer.wire.sent("subscriptions/listen");
+    let subscription = peer.engine.subscribe("docs://handbook", None).await.unwrap();
+    assert_eq!(peer.wire.sent("subscriptions/listen"), streams + 1);
+    drop(subscription);
+    let mut waits = 0..200;
+    while peer.wire.sent("notifications/cancelled") == 0 && waits.next().is_some() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(peer.wire.sent("notifications/cancelled"), 1);
+    peer.shutdown().await;
 }
 
 #[tokio::test]

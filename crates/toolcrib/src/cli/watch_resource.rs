@@ -47,6 +47,9 @@ pub(super) async fn follow(
     let kinds = [ListKind::Resources, ListKind::ResourceTemplates];
     let snapshot = wait::settled(engine, &kinds).await;
     warn_of_absent(&snapshot);
+    if let Some(failure) = missing_server(&snapshot) {
+        return Err(failure);
+    }
     let subscribed = engine.subscribe(uri, server).await;
     let mut followed =
         Followed { global, engine, server: String::new(), uri, read, out: Out::new() };
@@ -68,7 +71,7 @@ pub(super) async fn follow(
             Talk::warn(format!("{error}: read again every {first} to {last} s"));
             followed.polled().await
         }
-        Err(error) => Err(missing_server(&snapshot).unwrap_or_else(|| error.into())),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -179,6 +179,9 @@ fn what_cannot_be_watched_is_named() {
         assert_eq!(run.code, Some(code), "{args:?} {}", run.stderr);
         assert!(run.stderr.contains(words), "{}", run.stderr);
     };
+    let gone = Crib::new().with_entry("gone", json!({"command": "no-such-server"}));
+    let run = gone.run(&["watch", "gone", "notes://a"]);
+    assert_eq!(run.code, Some(8), "{}", run.stderr);
     check(&["nobody"], 4, "no server is called \"nobody\"");
     check(&["notes://a"], 4, "no server lists notes://a");
     check(&["s", "--read"], 2, "--read goes with the URI of a resource");
