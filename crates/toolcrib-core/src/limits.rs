@@ -33,6 +33,17 @@ pub struct Limits {
     pub excerpt_chars: usize,
     /// Most findings kept per server; further ones are counted only.
     pub findings: usize,
+    /// Most times that one request may be answered with a question to the client.
+    pub input_rounds: usize,
+    /// Most inputs that a server may ask for at one time.
+    pub inputs: usize,
+    /// Longest answer that asks for input, in bytes, state included.
+    pub input_bytes: usize,
+    /// Least silence after which a change stream counts as broken whose keep-alives have stopped,
+    /// in milliseconds. A stream that never had any may be silent for ever.
+    pub stream_idle_ms: u64,
+    /// Most resources of one server that are subscribed to at one time: over HTTP each is a stream.
+    pub subscriptions: usize,
     /// Most requests of ours that may be in flight on one connection.
     pub in_flight: usize,
 }
@@ -52,6 +63,11 @@ impl Default for Limits {
             judged_values: 1_000_000,
             excerpt_chars: 200,
             findings: 1_000,
+            input_rounds: 8,
+            inputs: 16,
+            input_bytes: 1 << 20,
+            stream_idle_ms: 60_000,
+            subscriptions: 100,
             in_flight: 256,
         }
     }

@@ -38,6 +38,22 @@ impl ServerConfig {
             max_message_bytes: None,
         }
     }
+
+    /// A server that is a child process, with default settings. No shell is involved.
+    pub fn command(
+        name: impl Into<String>,
+        program: impl Into<String>,
+        args: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let args = args.into_iter().map(Into::into).collect();
+        let command = Command { program: program.into(), args, ..Command::default() };
+        Self::new(name, Target::Command(command))
+    }
+
+    /// A server at a URL, with default settings.
+    pub fn url(name: impl Into<String>, url: impl Into<String>) -> Self {
+        Self::new(name, Target::Http(Endpoint::new(url)))
+    }
 }
 
 /// How to reach a server.

@@ -4,18 +4,17 @@
 //!
 //! `MCP_CONFORMANCE_PROTOCOL_VERSION` chooses the era, `MCP_CONFORMANCE_CONTEXT` may name the calls.
 
-use std::{env, process::ExitCode, sync::Arc};
+use std::{env, process::ExitCode};
 
 use serde_json::{Map, Value, json};
 use toolcrib_core::{
     raw::Raw,
-    rpc::{Params, RpcError, error},
+    rpc::Params,
     surface::ListKind,
     target::{Endpoint, ServerConfig, Target},
     version::{EraPolicy, Version},
 };
-use toolcrib_engine::{CallError, CallOptions, Engine, Options, Snapshot};
-use toolcrib_link::Host;
+use toolcrib_engine::{CallError, CallOptions, Elicited, Engine, Handlers, Options, Snapshot};
 
 const SERVER: &str = "peer";
 
@@ -30,7 +29,8 @@ async fn main() -> ExitCode {
         Some(Version::V2026_07_28) | None => EraPolicy::Auto,
         Some(_) => EraPolicy::Legacy,
     };
-    let engine = Engine::start(vec![config], Options { host: Some(host()), ..Options::default() });
+    let engine =
+        Engine::start(vec![config], Options { handlers: handlers(), ..Options::default() });
     let snapshot = engine.settled(&ListKind::ALL, None).await;
     let reached = snapshot.part(SERVER).is_some_and(|part| part.session.is_some());
     use_everything(&engine, &snapshot).await;
@@ -124,22 +124,13 @@ fn sample(schema: &Value) -> Value {
     }
 }
 
-fn host() -> Host {
-    Host {
-        capabilities: Raw::of(&json!({"elicitation": {"form": {"applyDefaults": true}}})),
-        answer: Arc::new(|method, params| {
-            Box::pin(async move { answer(&method, params.as_ref()) })
-        }),
-    }
-}
-
-fn answer(method: &str, params: Option<&Raw>) -> Result<Raw, RpcError> {
-    let params: Value = params.and_then(|raw| raw.read().ok()).unwrap_or_default();
-    match method {
-        "elicitation/create" => {
-            let content = sample(&params["requestedSchema"]);
-            Ok(Raw::of(&json!({"action": "accept", "content": content})))
+/// Answers with the defaults of the form, as the harness wants to see it.
+fn handlers() -> Handlers {
+    Handlers::new().on_form(|question| async move {
+        let schema = question.form.schema.read().unwrap_or_default();
+        match sample(&schema) {
+            Value::Object(content) => Elicited::Accept(content),
+            _ => Elicited::Decline,
         }
-        _ => Err(RpcError::new(error::METHOD_NOT_FOUND, "not offered")),
-    }
+    })
 }

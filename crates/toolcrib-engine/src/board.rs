@@ -10,12 +10,14 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
-use crate::{part::Part, snapshot::Snapshot};
+use crate::{event::Event, part::Part, snapshot::Snapshot};
 
 /// Least time between two snapshots that nobody waits for.
 const COALESCE: Duration = Duration::from_millis(50);
+/// How much of what servers say waits for a slow listener before the oldest is dropped.
+const SAID: usize = 1_024;
 
 /// All parts, by server name.
 pub(crate) type Parts = BTreeMap<String, Arc<Part>>;
@@ -25,8 +27,10 @@ pub(crate) struct Board {
     snapshot: ArcSwap<Snapshot>,
     /// Counts posts that showed anything new.
     posts: watch::Sender<u64>,
-    /// The newest snapshot's number.
-    generation: watch::Sender<u64>,
+    /// The newest snapshot again, for those who wait for the next.
+    published: watch::Sender<Arc<Snapshot>>,
+    /// What servers say unasked.
+    said: broadcast::Sender<Event>,
 }
 
 struct Shown {
@@ -40,11 +44,13 @@ impl Board {
     pub(crate) fn new(parts: Vec<Part>) -> Self {
         let parts: Parts =
             parts.into_iter().map(|part| (part.config.name.clone(), Arc::new(part))).collect();
+        let first = Arc::new(Snapshot::build(0, parts.clone()));
         Self {
-            snapshot: ArcSwap::from_pointee(Snapshot::build(0, parts.clone())),
+            snapshot: ArcSwap::new(Arc::clone(&first)),
             shown: Mutex::new(Shown { parts, stale: false }),
             posts: watch::Sender::new(0),
-            generation: watch::Sender::new(0),
+            published: watch::Sender::new(first),
+            said: broadcast::Sender::new(SAID),
         }
     }
 
@@ -71,6 +77,11 @@ impl Board {
         wanted(&self.lock().parts)
     }
 
+    /// The part of one server as it is now, published or not.
+    pub(crate) fn part(&self, server: &str) -> Option<Part> {
+        self.lock().parts.get(server).map(|part| Part::clone(part))
+    }
+
     /// Does `what` with every part, published or not.
     pub(crate) fn each(&self, what: impl FnMut(&Arc<Part>)) {
         self.lock().parts.values().for_each(what);
@@ -86,9 +97,19 @@ impl Board {
         self.posts.subscribe()
     }
 
-    /// Counts snapshots.
-    pub(crate) fn generation(&self) -> watch::Receiver<u64> {
-        self.generation.subscribe()
+    /// Every snapshot from now on; the newest at once.
+    pub(crate) fn published(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.published.subscribe()
+    }
+
+    /// Passes on what a server said unasked. Nobody listening is fine.
+    pub(crate) fn say(&self, event: Event) {
+        let _ = self.said.send(event);
+    }
+
+    /// What servers say unasked from now on.
+    pub(crate) fn said(&self) -> broadcast::Receiver<Event> {
+        self.said.subscribe()
     }
 
     /// Publishes what is posted, unless the newest snapshot shows it already.
@@ -97,9 +118,10 @@ impl Board {
         let mut shown = self.lock();
         if shown.stale {
             shown.stale = false;
-            let generation = *self.generation.borrow() + 1;
-            self.snapshot.store(Arc::new(Snapshot::build(generation, shown.parts.clone())));
-            self.generation.send_replace(generation);
+            let generation = self.snapshot().generation() + 1;
+            let next = Arc::new(Snapshot::build(generation, shown.parts.clone()));
+            self.snapshot.store(Arc::clone(&next));
+            self.published.send_replace(next);
         }
         self.snapshot()
     }

@@ -1,171 +1,40 @@
 //! The fast loop: name → checks → one request → checks → answer. This is the one place that sends
 //! anything which makes a server act.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant as Clock},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Instant as Clock};
 
-use thiserror::Error;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::time::Instant;
 use toolcrib_core::{
-    catalog::{NameError, Names},
-    check::{arguments, headers, result},
-    code::Code,
+    catalog::NameError,
+    check::{headers, prompt, result},
     limits::Limits,
     raw::Raw,
-    rpc::error,
+    rpc::{error, message::member},
     sanitise,
     surface::{ListKind, Tool},
     target::Target,
     template::UriTemplate,
+    version::Era,
 };
 use toolcrib_link::{Answer, Operation, Performing, RequestError, Session};
 
-use crate::{engine::Engine, options::ResultCheck, part::Part, snapshot::Snapshot, status::Status};
+use crate::{
+    engine::Engine,
+    find::{owner_of, refused},
+    options::ResultCheck,
+    outcome::{CallError, CallOptions, Called, Completion},
+    part::Part,
+    snapshot::Snapshot,
+    subscribe::Subscription,
+};
 
-/// How a call is made.
-#[derive(Debug, Clone, Default)]
-pub struct CallOptions {
-    /// How long to wait for the answer; the server's own setting when absent.
-    pub timeout: Option<Duration>,
-    /// Where progress notifications go (their parameters).
-    pub progress: Option<mpsc::Sender<Raw>>,
-}
-
-/// What came of a call, a read or a prompt.
-#[derive(Debug, Clone)]
-pub struct Called {
-    /// The server that answered.
-    pub server: String,
-    /// The server's own name of the item: tool or prompt name, or URI.
-    pub item: String,
-    /// The result as sent.
-    pub result: Raw,
-    /// True when the tool ran and reported an error.
-    pub is_error: bool,
-    /// How the result misfits the output schema, when it does.
-    pub misfit: Option<String>,
-    /// From sending to the answer.
-    pub took: Duration,
-}
-
-/// Why there is no result.
-#[derive(Debug, Error)]
-pub enum CallError {
-    /// The name leads to nothing, or to more than one thing.
-    #[error("{0}")]
-    Name(#[from] NameError),
-    /// No server offers a resource with this URI.
-    #[error("no server lists {uri} or a template that fits it{}", near(.candidates))]
-    UnknownUri {
-        /// The URI asked for.
-        uri: String,
-        /// What comes near.
-        candidates: Vec<String>,
-    },
-    /// Several servers offer a resource with this URI.
-    #[error("several servers offer {uri}: {}; name one with --server", servers.join(", "))]
-    AmbiguousUri {
-        /// The URI asked for.
-        uri: String,
-        /// The servers.
-        servers: Vec<String>,
-    },
-    /// The item is not to be used.
-    #[error("{item} of {server} is refused: {why}")]
-    Refused {
-        /// The server.
-        server: String,
-        /// The item.
-        item: String,
-        /// Why.
-        why: String,
-    },
-    /// The arguments do not fit; nothing was sent.
-    #[error("the arguments do not fit {item} of {server}; nothing was sent\n{errors}")]
-    Arguments {
-        /// The server.
-        server: String,
-        /// The tool.
-        item: String,
-        /// What is wrong and how to mend it.
-        errors: arguments::ArgumentErrors,
-    },
-    /// The result does not fit the output schema, and that is an error here.
-    #[error("the result of {item} of {server} does not fit its output schema: {why}")]
-    Result {
-        /// The server.
-        server: String,
-        /// The tool.
-        item: String,
-        /// The misfit.
-        why: String,
-        /// The result all the same.
-        result: Raw,
-    },
-    /// The server is not there.
-    #[error("server {server} {}{}", status.phrase(), status.why().map(|why| format!(": {why}")).unwrap_or_default())]
-    Server {
-        /// The server.
-        server: String,
-        /// How it stands.
-        status: Status,
-    },
-    /// The server asks its client for input before it goes on.
-    #[error("{item} of {server} asks for input that this client does not offer ({asks})")]
-    InputRequired {
-        /// The server.
-        server: String,
-        /// The item.
-        item: String,
-        /// The methods asked for.
-        asks: String,
-        /// The answer as sent.
-        result: Raw,
-    },
-    /// The request failed.
-    #[error("{item} of {server}: {error}")]
-    Request {
-        /// The server.
-        server: String,
-        /// The item.
-        item: String,
-        /// Why.
-        error: RequestError,
-    },
-}
-
-fn near(candidates: &[String]) -> String {
-    if candidates.is_empty() { String::new() } else { format!("; near: {}", candidates.join(", ")) }
-}
-
-impl CallError {
-    /// The stable code of this failure.
-    pub const fn code(&self) -> Code {
-        match self {
-            Self::Name(NameError::Ambiguous { .. }) | Self::AmbiguousUri { .. } => {
-                Code::AmbiguousName
-            }
-            Self::Name(_) | Self::UnknownUri { .. } => Code::UnknownName,
-            Self::Refused { .. } => Code::Refused,
-            Self::Arguments { .. } => Code::InvalidArguments,
-            Self::Result { .. } => Code::InvalidResult,
-            Self::Server { status: Status::NeedsAuth { .. }, .. } => Code::NeedsAuth,
-            Self::Server { status: Status::Failed { code, .. }, .. } => *code,
-            Self::Server { .. } => Code::Unreachable,
-            Self::InputRequired { .. } => Code::InputRequired,
-            Self::Request { error, .. } => match error {
-                RequestError::Rpc(_) | RequestError::Unusable { .. } => Code::ServerError,
-                RequestError::NeedsAuth { .. } => Code::NeedsAuth,
-                RequestError::Timeout { .. } => Code::Timeout,
-                RequestError::Exchange(_)
-                | RequestError::Closed(_)
-                | RequestError::Violation(_)
-                | RequestError::Renewal(_) => Code::Unreachable,
-            },
-        }
-    }
+/// Something whose argument a server may complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completing<'a> {
+    /// A prompt, by any of its names.
+    Prompt(&'a str),
+    /// A resource template by its text, of this server or the only one that has it.
+    Template(&'a str, Option<&'a str>),
 }
 
 impl Engine {
@@ -220,15 +89,7 @@ impl Engine {
             let (item, why) = (item.to_owned(), why.to_owned());
             return Err(CallError::Refused { server, item, why });
         }
-        if let Some(check) = part.check(item).cloned() {
-            let given = given.cloned();
-            let fit = judge(move || check.arguments(given.as_ref())).await;
-            fit.map_err(|errors| CallError::Arguments {
-                server: server.clone(),
-                item: item.to_owned(),
-                errors,
-            })?;
-        }
+        check_arguments(part, item, given).await?;
         let operation = Operation::Call { name: item.to_owned(), arguments: given.cloned() };
         let mirrored = mirrored(part, tool, given, &self.options().limits);
         let mut called = self.send(part, operation, item, mirrored, options).await?;
@@ -247,6 +108,16 @@ impl Engine {
             called.misfit = Some(why);
         }
         Ok(called)
+    }
+
+    /// Holds arguments against a tool's input schema, as [`Engine::call`] does, without calling it.
+    ///
+    /// # Errors
+    /// [`CallError::Arguments`] says how to mend them; [`CallError::Name`] or
+    /// [`CallError::Refused`] when there is no such tool to be called.
+    pub async fn check(&self, name: &str, given: Option<&Raw>) -> Result<(), CallError> {
+        let (part, item) = self.find(ListKind::Tools, name).await?;
+        check_arguments(&part, &item, given).await
     }
 
     /// Reads a resource by URI, from the one server that lists it or has a template that fits it,
@@ -272,7 +143,34 @@ impl Engine {
         self.send(&part, operation, uri, Vec::new(), options).await
     }
 
-    /// Renders a prompt by canonical, portable or short name.
+    /// Reads the resource that these variables make of a template (RFC 6570), of `server` or of the
+    /// only one that has this template. All variables of the template are to be given; an exploded
+    /// one is a list joined as it is in the URI.
+    ///
+    /// # Errors
+    /// See [`CallError`]; [`CallError::Template`] when variables are missing, unknown or refused.
+    pub async fn read_template(
+        &self,
+        uri_template: &str,
+        variables: &BTreeMap<String, String>,
+        server: Option<&str>,
+        options: CallOptions,
+    ) -> Result<Called, CallError> {
+        let kinds = [ListKind::ResourceTemplates];
+        let shows = |seen: &Snapshot| seen.template(uri_template, server).is_ok();
+        let snapshot = self.seen(&kinds, shows).await;
+        let found = snapshot.template(uri_template, server)?;
+        self.touch(found.server());
+        let uri = expanded(uri_template, variables).map_err(|why| CallError::Template {
+            template: sanitise::line(uri_template, 200),
+            why,
+        })?;
+        let operation = Operation::Read { uri: uri.clone() };
+        self.send(found.part, operation, &uri, Vec::new(), options).await
+    }
+
+    /// Renders a prompt by canonical, portable or short name. The arguments are held against what it
+    /// declares before anything is sent: the required ones, no unknown ones, strings only.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -284,25 +182,79 @@ impl Engine {
     ) -> Result<Called, CallError> {
         let (part, item) = self.find(ListKind::Prompts, name).await?;
         self.touch(part.name());
+        let declared = part.prompt(&item).ok_or_else(|| NameError::unknown(name))?;
+        prompt::arguments(declared, arguments).map_err(|errors| CallError::Arguments {
+            server: part.name().to_owned(),
+            item: sanitise::line(&item, 200),
+            errors,
+        })?;
         let operation = Operation::Prompt { name: item.clone(), arguments: arguments.cloned() };
         self.send(&part, operation, &item, Vec::new(), options).await
     }
 
-    /// Completes an argument of a prompt or a template of `server`.
+    /// Asks what an argument of a prompt, or a variable of a template, may be, given what is typed
+    /// so far and the values of other arguments.
     ///
     /// # Errors
-    /// See [`CallError`].
+    /// See [`CallError`]; [`CallError::NotOffered`] when the server does not declare `completions`.
     pub async fn complete(
         &self,
-        server: &str,
-        reference: Raw,
-        argument: Raw,
+        of: Completing<'_>,
+        (argument, value): (&str, &str),
+        others: &BTreeMap<String, String>,
         options: CallOptions,
-    ) -> Result<Called, CallError> {
-        let snapshot = self.snapshot();
-        let part = snapshot.part(server).ok_or_else(|| NameError::unknown(server))?;
-        let operation = Operation::Complete { reference, argument };
-        self.send(part, operation, "completion", Vec::new(), options).await
+    ) -> Result<Completion, CallError> {
+        let (part, reference) = match of {
+            Completing::Prompt(name) => {
+                let (part, item) = self.find(ListKind::Prompts, name).await?;
+                (part, serde_json::json!({"type": "ref/prompt", "name": item}))
+            }
+            Completing::Template(uri_template, server) => {
+                let shows = |seen: &Snapshot| seen.template(uri_template, server).is_ok();
+                let snapshot = self.seen(&[ListKind::ResourceTemplates], shows).await;
+                let found = snapshot.template(uri_template, server)?;
+                let reference = serde_json::json!({"type": "ref/resource", "uri": uri_template});
+                (Arc::clone(found.part), reference)
+            }
+        };
+        let session = self.session(&part).await?;
+        if !offers_completion(&session) {
+            let server = part.name().to_owned();
+            return Err(CallError::NotOffered { server, what: "completion of arguments" });
+        }
+        let operation = Operation::Complete {
+            reference: Raw::of(&reference),
+            argument: Raw::of(&serde_json::json!({"name": argument, "value": value})),
+            context: (!others.is_empty())
+                .then(|| Raw::of(&serde_json::json!({"arguments": others}))),
+        };
+        let called = self.send(&part, operation, "completion", Vec::new(), options).await?;
+        let completion = member(&called.result, "completion");
+        Ok(completion.and_then(|completion| completion.read().ok()).unwrap_or_default())
+    }
+
+    /// Subscribes to updates of one resource, of `server` or of the only one that lists it or has a
+    /// template that fits it; waits until the server has confirmed it. Modern servers are asked
+    /// with `subscriptions/listen`, legacy ones with `resources/subscribe` (specification,
+    /// basic/patterns/subscriptions and server/resources).
+    ///
+    /// A subscription lives until it is dropped and is made again after a reconnect. Several for
+    /// one resource are one on the wire.
+    ///
+    /// # Errors
+    /// [`CallError`]; [`CallError::Subscribe`] says why no updates are announced.
+    pub async fn subscribe(
+        &self,
+        uri: &str,
+        server: Option<&str>,
+    ) -> Result<Subscription, CallError> {
+        let kinds = [ListKind::Resources, ListKind::ResourceTemplates];
+        let shows = |seen: &Snapshot| owner_of(seen, uri, server).is_ok();
+        let snapshot = self.seen(&kinds, shows).await;
+        let part = owner_of(&snapshot, uri, server)?;
+        let timeouts = &part.config.timeouts;
+        let deadline = Instant::now() + timeouts.start + timeouts.list;
+        Ok(self.subscriptions().subscribe(part.name(), uri, deadline).await?)
     }
 
     /// Finds an item; a name that leads nowhere while servers are still starting is looked for
@@ -347,7 +299,9 @@ impl Engine {
         let session = self.session(part).await?;
         let performing = Performing {
             timeout: options.timeout,
+            timeout_max: options.timeout_total,
             progress: options.progress,
+            log_level: options.log_level.or(self.options().log_level),
             mirrored,
             resumed: None,
         };
@@ -386,30 +340,36 @@ impl Engine {
     }
 }
 
-/// The server to read `uri` from.
-fn owner_of(snapshot: &Snapshot, uri: &str, server: Option<&str>) -> Result<Arc<Part>, CallError> {
-    if let Some(server) = server {
-        let part = snapshot.part(server).ok_or_else(|| NameError::unknown(server))?;
-        return Ok(Arc::clone(part));
-    }
-    let owners = |owns: &dyn Fn(&Part) -> bool| -> Vec<Arc<Part>> {
-        snapshot.parts().filter(|part| owns(part)).cloned().collect()
+async fn check_arguments(part: &Part, item: &str, given: Option<&Raw>) -> Result<(), CallError> {
+    let Some(check) = part.check(item).cloned() else { return Ok(()) };
+    let given = given.cloned();
+    let fit = judge(move || check.arguments(given.as_ref())).await;
+    fit.map_err(|errors| CallError::Arguments {
+        server: part.name().to_owned(),
+        item: sanitise::line(item, 200),
+        errors,
+    })
+}
+
+/// The URI that these variables make of a template, or why they do not.
+fn expanded(uri_template: &str, variables: &BTreeMap<String, String>) -> Result<String, String> {
+    let template = UriTemplate::parse(uri_template).map_err(|error| error.to_string())?;
+    let known = template.variables();
+    let named = |names: Vec<&String>, what: &str| {
+        let names: Vec<_> = names.iter().map(|name| sanitise::line(name, 80)).collect();
+        if names.is_empty() { Ok(()) } else { Err(format!("{} {what}", names.join(", "))) }
     };
-    let mut found = owners(&|part| part.lists_uri(uri));
-    if found.is_empty() {
-        found = owners(&|part| part.template_for(uri).is_some());
-    }
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => {
-            let candidates = near_uris(snapshot, uri);
-            Err(CallError::UnknownUri { uri: sanitise::line(uri, 200), candidates })
-        }
-        _ => Err(CallError::AmbiguousUri {
-            uri: sanitise::line(uri, 200),
-            servers: found.iter().map(|part| part.name().to_owned()).collect(),
-        }),
-    }
+    named(known.iter().filter(|name| !variables.contains_key(*name)).collect(), "missing")?;
+    named(variables.keys().filter(|name| !known.contains(name)).collect(), "unknown")?;
+    template.expand(variables).map_err(|error| error.to_string())
+}
+
+/// True when the server declares completion, or speaks a revision that had it before there was
+/// anything to declare.
+fn offers_completion(session: &Session) -> bool {
+    let negotiated = session.negotiated();
+    negotiated.capabilities.has("completions")
+        || negotiated.era == Era::Legacy && negotiated.version.as_str() < "2025-03-26"
 }
 
 /// Judges a value by a server's schema. A hostile one takes seconds to compile and to judge by, so
@@ -423,15 +383,6 @@ async fn judge<T: Send + 'static>(judging: impl FnOnce() -> T + Send + 'static) 
             Err(_) => std::future::pending().await,
         },
     }
-}
-
-/// Why nothing has this name, when that is because what has it is not to be used.
-fn refused(snapshot: &Snapshot, kind: ListKind, name: &str) -> Option<CallError> {
-    let names = Names::build(snapshot.parts().flat_map(|part| part.refused()));
-    let named = names.resolve(kind, name).ok()?;
-    let why = snapshot.part(&named.server)?.refusal(kind, &named.item)?.to_owned();
-    let item = sanitise::line(&named.item, 200);
-    Some(CallError::Refused { server: named.server.clone(), item, why })
 }
 
 /// True for errors that say that our list is older than the server.
@@ -462,47 +413,5 @@ fn mirrored(
     match (&tool.input_schema, given) {
         (Some(schema), Some(given)) if over_http => headers::values(schema, given, limits),
         _ => Vec::new(),
-    }
-}
-
-/// The URIs and templates that come nearest, for an error.
-fn near_uris(snapshot: &Snapshot, uri: &str) -> Vec<String> {
-    let scheme = uri.split(':').next().unwrap_or_default();
-    let mut found: Vec<String> = snapshot
-        .parts()
-        .filter_map(|part| part.surface.as_ref())
-        .flat_map(|surface| {
-            let resources = surface.resources.items.iter().map(|resource| &resource.uri);
-            let templates = surface.templates.items.iter().map(|template| &template.uri_template);
-            resources.chain(templates)
-        })
-        .filter(|known| known.split(':').next() == Some(scheme))
-        .map(|known| sanitise::line(known, 120))
-        .collect();
-    found.sort();
-    found.dedup();
-    found.truncate(5);
-    found
-}
-
-impl Part {
-    /// True when the server lists exactly this URI.
-    pub fn lists_uri(&self, uri: &str) -> bool {
-        let surface = self.surface.as_ref();
-        surface.is_some_and(|surface| {
-            surface.resources.items.iter().any(|resource| resource.uri == uri)
-        })
-    }
-
-    /// The server's template that fits this URI, with the values of its variables.
-    pub fn template_for(
-        &self,
-        uri: &str,
-    ) -> Option<(String, std::collections::BTreeMap<String, String>)> {
-        let surface = self.surface.as_ref()?;
-        surface.templates.items.iter().find_map(|template| {
-            let parsed = UriTemplate::parse(&template.uri_template).ok()?;
-            Some((template.uri_template.clone(), parsed.match_uri(uri)?))
-        })
     }
 }

@@ -11,12 +11,14 @@ use toolcrib_core::{surface::ListKind, target::ServerConfig};
 
 use crate::{
     board::{Board, Parts},
-    keeper::{Keeper, Order, STARTS},
+    keeper::{Keeper, Order},
     memory::Memory,
     options::Options,
     part::Part,
+    reach::STARTS,
     snapshot::Snapshot,
     status::Status,
+    subscribe::Subscriptions,
 };
 
 /// Connects to servers and keeps one catalog of what they show.
@@ -25,6 +27,7 @@ use crate::{
 pub struct Engine {
     options: Arc<Options>,
     board: Arc<Board>,
+    subscriptions: Arc<Subscriptions>,
     keepers: BTreeMap<String, Kept>,
     publisher: JoinHandle<()>,
 }
@@ -71,12 +74,22 @@ impl Engine {
             let task = tokio::spawn(keeper.run());
             keepers.insert(name, Kept { orders: sender, task });
         }
-        Self { options, board, keepers, publisher }
+        let most = options.limits.subscriptions;
+        let subscriptions = Subscriptions::new(Arc::clone(&board), options.mode, most);
+        Self { options, board, subscriptions, keepers, publisher }
     }
 
     /// How this engine works.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    pub(crate) const fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    pub(crate) const fn subscriptions(&self) -> &Arc<Subscriptions> {
+        &self.subscriptions
     }
 
     /// What is known now. Cheap; never waits.
@@ -86,9 +99,9 @@ impl Engine {
 
     /// Waits for the snapshot after `generation`.
     pub async fn next(&self, generation: u64) -> Arc<Snapshot> {
-        let mut generations = self.board.generation();
+        let mut published = self.board.published();
         // The sender lives as long as the board.
-        let _ = generations.wait_for(|now| *now > generation).await;
+        let _ = published.wait_for(|now| now.generation() > generation).await;
         self.snapshot()
     }
 
@@ -170,6 +183,8 @@ impl Engine {
                 keeper.task.abort();
             }
         }
+        // Those who listen hear how it ended.
+        self.board.publish();
     }
 }
 
@@ -177,6 +192,7 @@ impl Drop for Engine {
     /// Kills what is still running; nothing is waited for.
     fn drop(&mut self) {
         self.publisher.abort();
+        self.subscriptions.end();
         for keeper in self.keepers.values() {
             keeper.task.abort();
         }

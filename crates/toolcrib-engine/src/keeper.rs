@@ -3,29 +3,29 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use futures_util::StreamExt;
 use tokio::{
-    sync::{Semaphore, mpsc, oneshot, watch},
+    sync::{Semaphore, broadcast::error::RecvError, mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 use toolcrib_core::{
     code::Code,
     finding::{Finding, Tier},
-    surface::{Item, ListKind, ListState, Listing, Prompt, Resource, Surface, Template, Tool},
+    level::LogLevel,
+    surface::ListKind,
     target::ServerConfig,
-    version::Era,
 };
-use toolcrib_link::{
-    ConnectError, Connecting, Follower, Following, Offer, Session, Walked, connect,
-    follow::jittered,
-};
+use toolcrib_link::{ConnectError, Follower, Following, ServerEvent, Session, listen::jittered};
 
 use crate::{
     board::Board,
+    event::Event,
+    lists::{Asked, Lists},
     memory::Memory,
     options::{Mode, Options},
-    pace::{Backoff, Pace},
+    pace::Backoff,
     part::Part,
+    reach::{in_turn, reach, remember},
     status::Status,
 };
 
@@ -38,9 +38,6 @@ pub(crate) enum Order {
     /// Close the session and end.
     Stop,
 }
-
-/// Which lists somebody waits for, and how they are told.
-pub(crate) type Asked = (Vec<ListKind>, oneshot::Sender<()>);
 
 pub(crate) struct Keeper {
     pub(crate) config: Arc<ServerConfig>,
@@ -191,7 +188,12 @@ impl Keeper {
         self.post(part, noticed(&lists, session, follower.as_ref())).await;
         let mut changes = session.changes();
         let mut closed = session.closed();
+        let mut events = session.events();
+        if let Some(level) = self.options.log_level {
+            ask_for_logs(session, level);
+        }
         let mut timer = Instant::now() + relist_every();
+        let mut rounds = 0_u32;
         loop {
             let due = lists.due().unwrap_or(timer).min(timer);
             tokio::select! {
@@ -216,6 +218,7 @@ impl Keeper {
                     changes.borrow_and_update();
                     lists.note_changes(session);
                 }
+                event = events.recv() => self.pass_on(event),
                 order = self.orders.recv() => match order {
                     Some(Order::Refresh { kinds, done }) => lists.refresh(&kinds, done),
                     Some(Order::Touch) => lists.touch(part, session),
@@ -227,7 +230,10 @@ impl Keeper {
                 () = sleep_until(due) => {
                     if Instant::now() >= timer {
                         timer = Instant::now() + relist_every();
-                        if self.options.mode == Mode::Live && !is_announced(follower.as_ref()) {
+                        rounds = rounds.wrapping_add(1);
+                        let trusted = is_announced(follower.as_ref())
+                            && !rounds.is_multiple_of(UNTRUSTED_ROUND);
+                        if self.options.mode == Mode::Live && !trusted {
                             lists.refresh_all();
                         }
                     }
@@ -235,6 +241,18 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Passes on what the server says unasked.
+    fn pass_on(&self, event: Result<ServerEvent, RecvError>) {
+        let server = self.config.name.clone();
+        self.board.say(match event {
+            Ok(ServerEvent::Log(message)) => Event::Log { server, message },
+            Ok(ServerEvent::ResourceUpdated(uri)) => Event::Updated { server, uri },
+            Err(RecvError::Lagged(events)) => Event::Missed { events },
+            // The end of the connection is heard otherwise.
+            Err(RecvError::Closed) => return,
+        });
     }
 
     async fn post(&self, part: &mut Part, findings: Vec<Finding>) {
@@ -273,78 +291,24 @@ fn noticed(lists: &Lists, session: &Session, follower: Option<&Follower>) -> Vec
     findings
 }
 
-/// Does `start` when there is a turn. A turn ends with it or after [`TURN`], so that servers that
-/// hang hold up nobody for long.
-async fn in_turn<T>(starts: &Arc<Semaphore>, start: impl Future<Output = T>) -> T {
-    // It is never closed; without a permit there is simply no bound.
-    let permit = Arc::clone(starts).acquire_owned().await.ok();
-    let (done, ended) = oneshot::channel::<()>();
+/// Asks a legacy server for log messages, beside everything else.
+fn ask_for_logs(session: &Arc<Session>, level: LogLevel) {
+    let session = Arc::clone(session);
     tokio::spawn(async move {
-        // Either way the turn is over.
-        let _ = tokio::time::timeout(TURN, ended).await;
-        drop(permit);
-    });
-    let started = start.await;
-    drop(done);
-    started
-}
-
-/// Connects once, in the era that is remembered, and remembers what is found.
-async fn reach(
-    config: &Arc<ServerConfig>,
-    options: &Options,
-    memory: &Arc<Memory>,
-) -> Result<Arc<Session>, ConnectError> {
-    let now = SystemTime::now();
-    let known_era = if options.probe_afresh { None } else { memory.recall(config, now) };
-    let name = &config.name;
-    let connecting = Connecting {
-        limits: options.limits.clone(),
-        log_file: options.logs.as_ref().map(|logs| logs.join(format!("{name}.log"))),
-        trace: options.trace.as_ref().map(|trace| trace(name)),
-        known_era,
-        host: options.host.clone(),
-    };
-    let lookup = |name: &str| std::env::var(name).ok();
-    let outcome = connect(config, &lookup, connecting).await;
-    match &outcome {
-        Ok(session) => {
-            let (negotiated, now) = (session.negotiated(), SystemTime::now());
-            let learn = move |memory: &Memory, config: &ServerConfig| {
-                memory.learn(config, &negotiated, now);
-            };
-            remember(memory, config, learn).await;
+        if let Err(error) = session.set_log_level(level).await {
+            tracing::debug!(%error, "the log level was not set");
         }
-        Err(ConnectError::Handshake { .. }) => remember(memory, config, Memory::forget).await,
-        Err(_) => {}
-    }
-    outcome.map(Arc::new)
+    });
 }
 
-/// Changes the memory, off the tasks of others, since its file may be on a slow disk. A disk that
-/// hangs is not waited for.
-async fn remember(
-    memory: &Arc<Memory>,
-    config: &Arc<ServerConfig>,
-    change: impl FnOnce(&Memory, &ServerConfig) + Send + 'static,
-) {
-    let (memory, config) = (Arc::clone(memory), Arc::clone(config));
-    let changing = tokio::task::spawn_blocking(move || change(&memory, &config));
-    if tokio::time::timeout(REMEMBERED_WITHIN, changing).await.is_err() {
-        tracing::debug!("the era is still being written down");
-    }
-}
-
-/// How long a server waits for its era to be written down.
-const REMEMBERED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long the first list waits for the change stream to be acknowledged.
 const ACKNOWLEDGED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
-/// Most servers that are started at the same time.
-pub(crate) const STARTS: usize = 64;
-/// How long one of them may hold its turn.
-const TURN: std::time::Duration = std::time::Duration::from_secs(2);
 /// A session that lived this long starts the pauses over.
 const LIVED: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Every so many rounds of the timer, lists are read again although their changes are announced: a
+/// stream that is silent for ever cannot be told from one that is broken.
+const UNTRUSTED_ROUND: u32 = 6;
 
 /// How often the lists of a server that announces nothing are read again.
 fn relist_every() -> std::time::Duration {
@@ -372,249 +336,4 @@ async fn stop_ordered(orders: &mut mpsc::Receiver<Order>, asked: &mut Vec<Asked>
             Order::Stop => return,
         }
     }
-}
-
-/// A finished walk.
-enum Done {
-    Tools(Walked<Tool>),
-    Resources(Walked<Resource>),
-    Templates(Walked<Template>),
-    Prompts(Walked<Prompt>),
-}
-
-struct Finished {
-    kind: ListKind,
-    began: Instant,
-    /// The change count when the walk began.
-    seen: u64,
-    done: Done,
-}
-
-/// The four lists of one session, and which of them are being walked.
-struct Lists {
-    offers: [Offer; 4],
-    paces: [Pace; 4],
-    due: [Option<Instant>; 4],
-    running: [bool; 4],
-    walking: FuturesUnordered<BoxFuture<'static, Finished>>,
-    findings: [Vec<Finding>; 4],
-    waiting: Vec<Waiting>,
-}
-
-/// Somebody who waits for lists to be read.
-struct Waiting {
-    /// The lists that are still to be read for it, and whether that has begun.
-    kinds: Vec<(ListKind, bool)>,
-    done: oneshot::Sender<()>,
-}
-
-impl Lists {
-    /// Starts walking every list the server offers, for those who `asked` among others.
-    fn begin(session: &Arc<Session>, part: &mut Part, asked: Vec<Asked>) -> Self {
-        let mut surface = Surface::new((*session.negotiated()).clone());
-        let mut lists = Self {
-            offers: ListKind::ALL.map(|kind| session.offers(kind)),
-            paces: [Pace::new(); 4],
-            due: [None; 4],
-            running: [false; 4],
-            walking: FuturesUnordered::new(),
-            findings: Default::default(),
-            waiting: Vec::new(),
-        };
-        for (kinds, done) in asked {
-            lists.wait(&kinds, done);
-        }
-        for kind in ListKind::ALL {
-            if lists.offers[kind as usize] == Offer::No {
-                set_state(&mut surface, kind, ListState::NotOffered);
-            } else {
-                lists.start(session, kind);
-            }
-        }
-        part.begin(surface);
-        lists
-    }
-
-    fn start(&mut self, session: &Arc<Session>, kind: ListKind) {
-        self.due[kind as usize] = None;
-        self.running[kind as usize] = true;
-        for (waited, begun) in self.waiting.iter_mut().flat_map(|waiting| &mut waiting.kinds) {
-            *begun |= *waited == kind;
-        }
-        let session = Arc::clone(session);
-        self.walking.push(Box::pin(async move {
-            let began = Instant::now();
-            let seen = session.changes().borrow().of(kind);
-            let done = match kind {
-                ListKind::Tools => Done::Tools(session.list().await),
-                ListKind::Resources => Done::Resources(session.list().await),
-                ListKind::ResourceTemplates => Done::Templates(session.list().await),
-                ListKind::Prompts => Done::Prompts(session.list().await),
-            };
-            Finished { kind, began, seen, done }
-        }));
-    }
-
-    /// When the next walk is due.
-    fn due(&self) -> Option<Instant> {
-        self.due
-            .iter()
-            .zip(self.running)
-            .filter(|(_, running)| !running)
-            .filter_map(|(due, _)| *due)
-            .min()
-    }
-
-    fn start_due(&mut self, session: &Arc<Session>) {
-        let now = Instant::now();
-        for kind in ListKind::ALL {
-            let index = kind as usize;
-            if !self.running[index] && self.due[index].is_some_and(|due| due <= now) {
-                self.start(session, kind);
-            }
-        }
-    }
-
-    fn schedule(&mut self, kind: ListKind, at: Instant) {
-        let index = kind as usize;
-        if self.offers[index] != Offer::No {
-            self.due[index] = Some(self.due[index].map_or(at, |due| due.min(at)));
-        }
-    }
-
-    /// A change was announced for some list: the pace says when it is walked again.
-    fn note_changes(&mut self, session: &Session) {
-        let now = Instant::now();
-        let changes = *session.changes().borrow();
-        for kind in ListKind::ALL {
-            // While a walk runs, its end compares the counts.
-            if !self.running[kind as usize] && changes.of(kind) != self.paces[kind as usize].seen {
-                self.schedule(kind, self.paces[kind as usize].next(now));
-            }
-        }
-    }
-
-    fn refresh(&mut self, kinds: &[ListKind], done: oneshot::Sender<()>) {
-        let now = Instant::now();
-        for kind in kinds {
-            self.schedule(*kind, now);
-        }
-        self.wait(kinds, done);
-    }
-
-    /// Tells `done` when walks of `kinds` that are yet to begin have ended.
-    fn wait(&mut self, kinds: &[ListKind], done: oneshot::Sender<()>) {
-        let offered = kinds.iter().filter(|kind| self.offers[**kind as usize] != Offer::No);
-        let kinds: Vec<_> = offered.map(|kind| (*kind, false)).collect();
-        if !kinds.is_empty() {
-            self.waiting.push(Waiting { kinds, done });
-        }
-    }
-
-    fn refresh_all(&mut self) {
-        for kind in ListKind::ALL {
-            self.schedule(kind, Instant::now());
-        }
-    }
-
-    /// Schedules what a modern server said would be stale by now.
-    fn touch(&mut self, part: &Part, session: &Session) {
-        if session.negotiated().era == Era::Legacy {
-            return;
-        }
-        let now = Instant::now();
-        for (kind, ttl) in part.ttls() {
-            if let Some(stale) = self.paces[kind as usize].stale_at(ttl)
-                && stale <= now
-                && !self.running[kind as usize]
-            {
-                self.schedule(kind, now);
-            }
-        }
-    }
-
-    /// Takes a finished walk into the part.
-    fn take(&mut self, part: &mut Part, session: &Session, finished: Finished) {
-        let Finished { kind, began, seen, done } = finished;
-        let index = kind as usize;
-        self.running[index] = false;
-        let probed = self.offers[index] == Offer::Probe;
-        let (changed, findings) = part.take(kind, |surface, whole| match done {
-            Done::Tools(walked) => keep(&mut surface.tools, whole, walked, probed),
-            Done::Resources(walked) => keep(&mut surface.resources, whole, walked, probed),
-            Done::Templates(walked) => keep(&mut surface.templates, whole, walked, probed),
-            Done::Prompts(walked) => keep(&mut surface.prompts, whole, walked, probed),
-        });
-        self.findings[index] = findings;
-        self.paces[index].walked(began, seen, changed);
-        part.listed(kind);
-        // A change announced while the walk ran: the answer may be older than it.
-        let count = session.changes().borrow().of(kind);
-        if count != seen {
-            self.schedule(kind, self.paces[index].next(Instant::now()));
-        }
-        for waiting in &mut self.waiting {
-            waiting.kinds.retain(|(waited, begun)| *waited != kind || !begun);
-        }
-    }
-
-    /// Tells those for whom nothing is left to be read.
-    fn answer(&mut self) {
-        let waiting = std::mem::take(&mut self.waiting);
-        let (done, waiting) = waiting.into_iter().partition(|waiting| waiting.kinds.is_empty());
-        self.waiting = waiting;
-        for Waiting { done, .. } in done {
-            // Whoever asked may have stopped waiting.
-            let _ = done.send(());
-        }
-    }
-}
-
-fn set_state(surface: &mut Surface, kind: ListKind, state: ListState) {
-    match kind {
-        ListKind::Tools => surface.tools.state = state,
-        ListKind::Resources => surface.resources.state = state,
-        ListKind::ResourceTemplates => surface.templates.state = state,
-        ListKind::Prompts => surface.prompts.state = state,
-    }
-}
-
-/// Puts a walked list in the place of the last one. A list that could not be read to its end never
-/// replaces a complete one. Says whether anything changed.
-fn keep<T: Item + PartialEq>(
-    slot: &mut Listing<T>,
-    whole: &mut bool,
-    walked: Walked<T>,
-    probed: bool,
-) -> (bool, Vec<Finding>) {
-    let Walked { mut listing, mut findings } = walked;
-    if probed {
-        if listing.is_complete() && !listing.items.is_empty() {
-            let message = format!("{} not advertised, but listed", T::KIND.member());
-            findings.push(Finding::new("handshake/not-advertised", Tier::Soft, "", message));
-        } else {
-            listing.state = ListState::NotOffered;
-            findings.clear();
-        }
-    } else if listing.state == ListState::NotOffered && T::KIND != ListKind::ResourceTemplates {
-        let message =
-            format!("{} is declared, but {} is not served", T::KIND.capability(), T::KIND.method());
-        findings.push(Finding::new("handshake/not-served", Tier::Soft, T::KIND.method(), message));
-    }
-    if !listing.is_complete() && *whole {
-        // Within a session the list stays what it was; a new session's says that it broke off.
-        let settles = !slot.is_complete();
-        if settles {
-            slot.state = listing.state;
-        }
-        return (settles, findings);
-    }
-    *whole = listing.is_complete();
-    let same = slot.items == listing.items;
-    if same {
-        listing.items = Arc::clone(&slot.items);
-    }
-    let changed = !same || slot.state != listing.state;
-    *slot = listing;
-    (changed, findings)
 }

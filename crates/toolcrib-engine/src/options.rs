@@ -2,8 +2,10 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use toolcrib_core::limits::Limits;
-use toolcrib_link::{Host, trace::Trace};
+use toolcrib_core::{level::LogLevel, limits::Limits};
+use toolcrib_link::trace::Trace;
+
+use crate::handlers::Handlers;
 
 /// How long an engine is meant to live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,8 +53,11 @@ pub struct Options {
     pub results: ResultCheck,
     /// List again before every call.
     pub strict_freshness: bool,
-    /// What this client offers servers that ask it for something.
-    pub host: Option<Host>,
+    /// What this client does for servers that ask it for something; nothing when there is none.
+    pub handlers: Handlers,
+    /// The least level of the log messages that servers are asked for; none are asked for when
+    /// absent. They come as [`Event::Log`](crate::Event::Log).
+    pub log_level: Option<LogLevel>,
 }
 
 /// Whether definitions are checked when they are listed.

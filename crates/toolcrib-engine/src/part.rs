@@ -113,8 +113,22 @@ impl Part {
 
     /// The prompt of this name, the server's own.
     pub fn prompt(&self, name: &str) -> Option<&Prompt> {
-        let mut prompts = self.surface.iter().flat_map(|surface| surface.prompts.items.iter());
-        prompts.find(|prompt| prompt.name == name)
+        self.prompts().find(|prompt| prompt.name == name)
+    }
+
+    /// Its prompts, refused ones included.
+    pub fn prompts(&self) -> impl Iterator<Item = &Prompt> {
+        self.surface.iter().flat_map(|surface| surface.prompts.items.iter())
+    }
+
+    /// The resource of this URI, when it is to be used.
+    pub fn resource(&self, uri: &str) -> Option<&Resource> {
+        self.resources().find(|resource| resource.uri == uri)
+    }
+
+    /// The resource template of this text, when it is to be used.
+    pub fn template(&self, uri_template: &str) -> Option<&Template> {
+        self.templates().find(|template| template.uri_template == uri_template)
     }
 
     /// Its resources that are to be used.
@@ -138,6 +152,10 @@ impl Part {
         self.refused.get(&(kind, key.to_owned())).map(String::as_str)
     }
 
+    pub(crate) fn refuses_the_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.refused, &other.refused) || self.refused == other.refused
+    }
+
     /// The tools and prompts that have no name because they are not to be used: (server, kind, item).
     pub(crate) fn refused(&self) -> impl Iterator<Item = (&str, ListKind, &str)> {
         let named = |kind: &ListKind| matches!(kind, ListKind::Tools | ListKind::Prompts);
@@ -152,17 +170,16 @@ impl Part {
 
     /// What can be addressed by name: (server, kind, item).
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, ListKind, &str)> {
-        let prompts = self.surface.iter().flat_map(|surface| surface.prompts.items.iter());
         let tools = self.tools().map(|tool| (ListKind::Tools, tool.name.as_str()));
-        let prompts = prompts.map(|prompt| (ListKind::Prompts, prompt.name.as_str()));
+        let prompts = self.prompts().map(|prompt| (ListKind::Prompts, prompt.name.as_str()));
         tools
             .chain(prompts)
             .filter(|(kind, name)| self.refusal(*kind, name).is_none())
             .map(|(kind, name)| (self.config.name.as_str(), kind, name))
     }
 
-    /// How long each list stays fresh.
-    pub(crate) fn ttls(&self) -> Vec<(ListKind, Duration)> {
+    /// How long the server says that each list stays fresh; zero where it says nothing.
+    pub fn ttls(&self) -> Vec<(ListKind, Duration)> {
         let Some(surface) = &self.surface else { return Vec::new() };
         vec![
             (ListKind::Tools, surface.tools.ttl),

@@ -17,7 +17,7 @@ use toolcrib_core::{
 
 use crate::{
     channel::{ExchangeError, INBOX, StatusError},
-    handshake::{Handshake, HandshakeError, Plan},
+    handshake::{Handshake, Plan},
     host::Host,
     http::{OldSse, OpenError, SetupError, Streamable},
     mux::Mux,
@@ -25,6 +25,7 @@ use crate::{
     session::Session,
     stdio::Pipe,
     trace::Trace,
+    verdict::HandshakeError,
     wire::Wire,
 };
 

@@ -5,32 +5,22 @@
 //! then, since nothing is replayed. A server that announces changes but will not serve the stream
 //! is left to its timers, with a note.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{mpsc, watch},
+    sync::watch,
     time::{Instant, sleep, timeout},
 };
 use toolcrib_core::{
     raw::Raw,
-    rpc::{Params, method},
     surface::{Capabilities, ListKind},
     version::Era,
 };
 
 use crate::{
-    channel::ExchangeError,
-    handshake::{mirror_after, modern_params},
-    pending::{Failure, Notice},
+    listen::{Heard, Pauses, listen_once},
     session::Session,
 };
-
-/// First pause before a stream is opened again; doubled each time.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Longest pause.
-const LAST_PAUSE: Duration = Duration::from_secs(300);
-/// A stream that lived this long starts the pauses over.
-const LIVED: Duration = Duration::from_secs(30);
 
 /// How a server's changes are heard of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,85 +98,29 @@ fn filter(capabilities: &Capabilities) -> Option<Raw> {
 }
 
 async fn listen(session: Arc<Session>, filter: Raw, state: watch::Sender<Following>) {
-    let mut pause = FIRST_PAUSE;
+    let mut pauses = Pauses::new();
     let mut first = true;
     loop {
-        let opened = Instant::now();
-        let why = listen_once(&session, &filter, &state, first).await;
+        let mut opened = None;
+        let heard = |heard| {
+            let Heard::Acknowledged(_) = heard else { return ControlFlow::Continue(()) };
+            opened = Some(Instant::now());
+            let late = *state.borrow() != Following::Opening;
+            state.send_replace(Following::Open);
+            if !first || late {
+                session.mux().bump_all();
+            }
+            ControlFlow::Continue(())
+        };
+        let ended = listen_once(&session, &filter, heard).await;
         if session.closed().borrow().is_some() {
             return;
         }
         first = false;
-        tracing::debug!(%why, "the change stream ended");
-        let was_open = *state.borrow() == Following::Open;
-        state.send_replace(Following::Lost(why));
-        if was_open && opened.elapsed() >= LIVED {
-            pause = FIRST_PAUSE;
-        }
-        sleep(jittered(pause)).await;
-        pause = (pause * 2).min(LAST_PAUSE);
+        tracing::debug!(why = %ended.why, "the change stream ended");
+        state.send_replace(Following::Lost(ended.why));
+        sleep(pauses.after(opened.map(|opened| opened.elapsed()))).await;
     }
-}
-
-/// Opens the stream once and stays until it ends; says why it ended.
-async fn listen_once(
-    session: &Arc<Session>,
-    filter: &Raw,
-    state: &watch::Sender<Following>,
-    first: bool,
-) -> String {
-    let params = Params::new().with("notifications", filter.clone());
-    let params = modern_params(params, session.mux().host());
-    let mirror = mirror_after(&session.negotiated());
-    let (sender, mut notices) = mpsc::channel(1);
-    let begun = session.mux().begin(method::LISTEN, &params, mirror, Some(sender)).await;
-    let mut ticket = match begun {
-        Ok(ticket) => ticket,
-        Err(failure) => return describe(&failure),
-    };
-    let patience = Instant::now() + session.timeouts().list;
-    let mut acknowledged = false;
-    loop {
-        tokio::select! {
-            biased;
-            Some(Notice::Acknowledged) = notices.recv(), if !acknowledged => {
-                acknowledged = true;
-                let late = *state.borrow() != Following::Opening;
-                state.send_replace(Following::Open);
-                if !first || late {
-                    session.mux().bump_all();
-                }
-            }
-            outcome = ticket.answer() => {
-                return match outcome {
-                    Ok(_) => "the server ended it".to_owned(),
-                    Err(failure) => describe(&failure),
-                };
-            }
-            () = tokio::time::sleep_until(patience), if !acknowledged => {
-                return "it was not acknowledged in time".to_owned();
-            }
-        }
-    }
-}
-
-fn describe(failure: &Failure) -> String {
-    match failure {
-        Failure::Rpc(error) => error.to_string(),
-        Failure::Exchange(ExchangeError::StreamEnded) => "the stream broke off".to_owned(),
-        Failure::Exchange(error) => error.to_string(),
-        Failure::Closed(closed) => closed.to_string(),
-        Failure::Violation(what) => what.clone(),
-    }
-}
-
-/// Up to a quarter more, so that many followers do not return at once. The clock's low bits are
-/// random enough for that.
-pub fn jittered(pause: Duration) -> Duration {
-    let nanos = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |now| now.subsec_nanos());
-    pause + pause.mul_f64(f64::from(nanos % 1_000) / 4_000.0)
 }
 
 #[cfg(test)]
@@ -206,13 +140,5 @@ mod tests {
             r#"{"resources":{"listChanged":true},"prompts":{"listChanged":true}}"#,
             Some(r#"{"promptsListChanged":true,"resourcesListChanged":true}"#),
         );
-    }
-
-    #[test]
-    fn jitter_only_adds() {
-        for _ in 0..100 {
-            let pause = jittered(Duration::from_secs(4));
-            assert!(pause >= Duration::from_secs(4) && pause <= Duration::from_secs(5));
-        }
     }
 }

@@ -20,7 +20,7 @@ use tokio::{
 use toolcrib_core::{
     finding::{Finding, Tier},
     raw::Raw,
-    rpc::{Message, Params, ReplyId, RpcError, error, message, meta, method},
+    rpc::{Message, Params, Progress, ReplyId, RpcError, error, message, meta, method},
     sanitise,
     surface::ListKind,
     version::Era,
@@ -63,6 +63,8 @@ impl Changes {
 const EVENTS: usize = 256;
 /// How long a notification or a reply of ours may take to leave.
 const SEND: Duration = Duration::from_secs(10);
+/// How long telling the server of streams that end with the connection may take in all.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 pub(crate) struct Mux {
     shared: Arc<Shared>,
@@ -82,6 +84,24 @@ struct Shared {
     /// Room for replies to the server's requests that are on their way.
     replies: Arc<Semaphore>,
     host: Option<Host>,
+    /// How many requests of the server the host is answering.
+    answering: watch::Sender<usize>,
+}
+
+/// The host is answering something as long as this lives.
+struct Answering<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Answering<'a> {
+    fn begin(count: &'a watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
 }
 
 /// A request in flight. Dropping it before its answer gives the request up: the waiter is removed
@@ -109,6 +129,7 @@ impl Mux {
             violation: OnceLock::new(),
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
             host,
+            answering: watch::Sender::new(0),
         });
         let pump = tokio::spawn(pump(Arc::clone(&shared), inbox)).abort_handle();
         Self { shared, pump }
@@ -187,6 +208,11 @@ impl Mux {
         self.shared.host.as_ref()
     }
 
+    /// How many requests of the server are being answered by the host, as it changes.
+    pub(crate) fn answering(&self) -> watch::Receiver<usize> {
+        self.shared.answering.subscribe()
+    }
+
     /// The transport.
     pub(crate) fn wire(&self) -> &Wire {
         &self.shared.wire
@@ -212,8 +238,19 @@ impl Mux {
         self.shared.end(&Failure::Violation(why.to_owned()), why);
     }
 
-    /// Closes the connection and whatever is behind it; idempotent.
+    /// Closes the connection and whatever is behind it; idempotent. Change streams are given up
+    /// first, and the server is told so (specification, basic/patterns/subscriptions).
     pub(crate) async fn close(&self) {
+        let listened = self.shared.pending.end_all_listening();
+        if !self.shared.wire.cancels_by_closing() {
+            let told = async {
+                for id in listened {
+                    self.shared.cancelled(id, "the client closes the connection").await;
+                }
+            };
+            // A server that no longer reads is closed all the same.
+            let _ = timeout(FAREWELL, told).await;
+        }
         self.shared.end_by_us();
         self.shared.wire.close().await;
         self.pump.abort();
@@ -346,8 +383,8 @@ impl Shared {
             method::RESOURCES_CHANGED => bump(&[ListKind::Resources, ListKind::ResourceTemplates]),
             method::PROGRESS => self.progress(params),
             method::ACKNOWLEDGED => {
-                if let Some(id) = params.and_then(subscription_id) {
-                    self.pending.notice(id, Notice::Acknowledged, None);
+                if let Some((id, params)) = params.and_then(|it| Some((subscription_id(it)?, it))) {
+                    self.pending.notice(id, Notice::Acknowledged(params.clone()), None);
                 }
             }
             method::CANCELLED => {
@@ -366,28 +403,25 @@ impl Shared {
                 struct Updated {
                     uri: String,
                 }
-                if let Some(updated) = params.and_then(|params| params.read::<Updated>().ok()) {
-                    let _ = self.events.send(ServerEvent::ResourceUpdated(updated.uri));
+                let Some(updated) = params.and_then(|params| params.read::<Updated>().ok()) else {
+                    return;
+                };
+                if let Some(id) = params.and_then(subscription_id) {
+                    // One that waits already says the same.
+                    self.pending.notice(id, Notice::Updated(updated.uri.clone()), None);
                 }
+                let _ = self.events.send(ServerEvent::ResourceUpdated(updated.uri));
             }
             other => tracing::debug!(method = %sanitise::line(other, 80), "notification ignored"),
         }
     }
 
     fn progress(&self, params: Option<&Raw>) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Progress {
-            progress_token: Raw,
-            progress: f64,
-        }
-        let Some(params) = params else { return };
-        let token = params.read::<Progress>().ok().and_then(|progress| {
-            let token = progress.progress_token.get().trim_matches('"').parse::<u64>().ok()?;
-            Some((token, progress.progress))
-        });
-        let known = token.is_some_and(|(token, progress)| {
-            self.pending.notice(token, Notice::Progress(params.clone()), Some(progress))
+        let known = params.and_then(Progress::read).is_some_and(|(token, progress)| {
+            let token = token.get().trim_matches('"').parse();
+            let grown = Some(progress.progress);
+            let notice = Notice::Progress(progress);
+            token.is_ok_and(|token| self.pending.notice(token, notice, grown))
         });
         if !known {
             tracing::debug!("progress for a token that is not ours, or going backwards, dropped");
@@ -435,12 +469,20 @@ impl Shared {
             return Ok(Raw::empty_object());
         }
         if let Some(host) = self.host.as_ref().filter(|host| host.offers(&method)) {
+            let _answering = Answering::begin(&self.answering);
             return (host.answer)(method, params).await;
         }
         let method = sanitise::line(&method, 80);
         tracing::debug!(method, "refused a request of the server");
         let message = format!("{method} is not offered by this client");
         Err(RpcError::new(error::METHOD_NOT_FOUND, message))
+    }
+
+    /// Tells the server that request `id` is given up.
+    async fn cancelled(&self, id: u64, reason: &str) {
+        let params = Params::new().with("requestId", Raw::of(&id)).with("reason", Raw::of(&reason));
+        let mirror = lock(&self.version).clone();
+        self.notify(method::CANCELLED, &params, mirror).await;
     }
 
     async fn notify(&self, method: &str, params: &Params, mirror: Mirror) {
@@ -514,11 +556,7 @@ impl Drop for Ticket {
         let (shared, id) = (Arc::clone(&self.shared), self.id);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let params = Params::new()
-                    .with("requestId", Raw::of(&id))
-                    .with("reason", Raw::of(&"given up by the client"));
-                let mirror = lock(&shared.version).clone();
-                shared.notify(method::CANCELLED, &params, mirror).await;
+                shared.cancelled(id, "given up by the client").await;
             });
         }
     }

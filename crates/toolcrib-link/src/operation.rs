@@ -8,14 +8,18 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use toolcrib_core::{
+    level::LogLevel,
+    limits::Limits,
     raw::Raw,
-    rpc::{Params, message::members, method},
+    rpc::{
+        Params, Progress, RpcError, error,
+        message::{member, members},
+        method,
+    },
+    version::Era,
 };
 
 use crate::session::{Answer, RequestError, Sending, Session};
-
-/// Most rounds of `input_required` one operation may take.
-const MAX_ROUNDS: usize = 8;
 
 /// Something asked of a server.
 #[derive(Debug, Clone)]
@@ -45,6 +49,8 @@ pub enum Operation {
         reference: Raw,
         /// `argument` as in the specification.
         argument: Raw,
+        /// `context` as in the specification, since 2025-06-18.
+        context: Option<Raw>,
     },
 }
 
@@ -53,8 +59,14 @@ pub enum Operation {
 pub struct Performing {
     /// How long to wait for the answer; the session's own when absent.
     pub timeout: Option<Duration>,
-    /// Where progress notifications go (their parameters); asked for only when present.
-    pub progress: Option<mpsc::Sender<Raw>>,
+    /// How long one request may take in all, however much progress it reports; the session's own
+    /// when absent, and never less than `timeout`.
+    pub timeout_max: Option<Duration>,
+    /// Where progress goes; asked for only when present.
+    pub progress: Option<mpsc::Sender<Progress>>,
+    /// The least level of log messages that a modern server is to send with this request. Legacy
+    /// servers have one level for all ([`Session::set_log_level`]).
+    pub log_level: Option<LogLevel>,
     /// `Mcp-Param-{0}: {1}`, for HTTP.
     pub mirrored: Vec<(String, String)>,
     /// Answers to an earlier `input_required`: `inputResponses` and `requestState`.
@@ -91,8 +103,13 @@ impl Operation {
                 }
             }
             Self::Read { uri } => Params::new().with("uri", Raw::of(uri)),
-            Self::Complete { reference, argument } => {
-                Params::new().with("ref", reference.clone()).with("argument", argument.clone())
+            Self::Complete { reference, argument, context } => {
+                let params = Params::new().with("ref", reference.clone());
+                let params = params.with("argument", argument.clone());
+                match context {
+                    Some(context) => params.with("context", context.clone()),
+                    None => params,
+                }
             }
         }
     }
@@ -120,16 +137,18 @@ impl Session {
         operation: &Operation,
         performing: Performing,
     ) -> Result<Answer, RequestError> {
-        let Performing { timeout, progress, mirrored, mut resumed } = performing;
-        for _ in 0..MAX_ROUNDS {
+        let Performing { timeout, timeout_max, progress, log_level, mirrored, mut resumed } =
+            performing;
+        let rounds = self.limits().input_rounds;
+        for _ in 0..=rounds {
             let mut params = operation.params();
-            if let Some(resumed) = resumed.take() {
-                if let Some(responses) = resumed.responses {
-                    params = params.with("inputResponses", responses);
-                }
-                if let Some(state) = resumed.state {
-                    params = params.with("requestState", state);
-                }
+            if let Some(Resumed { responses, state }) = resumed.take() {
+                let with = |params: Params, key, value: Option<Raw>| match value {
+                    Some(value) => params.with(key, value),
+                    None => params,
+                };
+                params = with(params, "inputResponses", responses);
+                params = with(params, "requestState", state);
             }
             let wait = timeout.unwrap_or(self.timeouts().call);
             let sending = Sending {
@@ -137,59 +156,146 @@ impl Session {
                 mirror_params: mirrored.clone(),
                 progress: progress.clone(),
                 wait,
-                wait_max: self.timeouts().call_max.max(wait),
+                wait_max: timeout_max.unwrap_or(self.timeouts().call_max).max(wait),
+                log_level,
             };
-            match self.request(operation.method(), &params, sending).await? {
+            let answer = match self.request(operation.method(), &params, sending).await {
+                Err(RequestError::Rpc(error)) if self.visited(&error).await => continue,
+                answer => answer?,
+            };
+            match answer {
                 Answer::InputRequired(result) => match self.resume(&result).await {
-                    Some(answers) => resumed = Some(answers),
-                    None => return Ok(Answer::InputRequired(result)),
+                    Ok(Some(answers)) => resumed = Some(answers),
+                    Ok(None) => return Ok(Answer::InputRequired(result)),
+                    Err(why) => {
+                        return Err(RequestError::Unusable { method: operation.method(), why });
+                    }
                 },
                 complete => return Ok(complete),
             }
         }
         Err(RequestError::Unusable {
             method: operation.method(),
-            why: format!("it asked for input {MAX_ROUNDS} times"),
+            why: format!("it asked for input more than {rounds} times"),
         })
     }
 
-    /// The host's answers to all that a server asks for; `None` when it does not offer them all.
-    async fn resume(&self, result: &Raw) -> Option<Resumed> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Asked {
-            #[serde(default)]
-            input_requests: Option<Raw>,
-            #[serde(default)]
-            request_state: Option<Raw>,
-        }
-        #[derive(Deserialize)]
-        struct Input {
-            method: String,
-            #[serde(default)]
-            params: Option<Raw>,
-        }
-        let host = self.mux().host()?;
-        let asked: Asked = result.read().ok()?;
-        let state = asked.request_state;
-        let Some(requests) = asked.input_requests else {
-            // Nothing to answer: the server wants the request again (load shedding).
-            return state.map(|state| Resumed { responses: None, state: Some(state) });
+    /// True when a legacy server refused because pages are to be visited first (2025-11-25, client/
+    /// elicitation), and the host's person agreed to every one: then the request may be repeated,
+    /// since it did not run.
+    async fn visited(&self, error: &RpcError) -> bool {
+        let wanted = error.code == error::URL_ELICITATION_REQUIRED;
+        let legacy = self.negotiated().era == Era::Legacy;
+        let host = self.mux().host().filter(|host| host.offers(method::ELICIT));
+        let (true, Some(host), Some(data)) = (wanted && legacy, host, &error.data) else {
+            return false;
         };
-        let mut inputs = Vec::new();
-        for (key, input) in members(&requests).ok()? {
-            let input: Input = input.read().ok()?;
-            if !host.offers(&input.method) {
-                return None;
+        let pages = member(data, "elicitations");
+        let Some(pages) = pages.and_then(|pages| pages.read::<Vec<Raw>>().ok()) else {
+            return false;
+        };
+        let most = self.limits().inputs;
+        if pages.is_empty() || pages.len() > most {
+            return false;
+        }
+        for page in pages {
+            let answer = (host.answer)(method::ELICIT.to_owned(), Some(page)).await;
+            let action = answer.ok().and_then(|answer| member(&answer, "action"));
+            if action.is_none_or(|action| action.get() != "\"accept\"") {
+                return false;
             }
-            inputs.push((key, input));
+        }
+        true
+    }
+
+    /// The host's answers to all that a server asks for; `None` when it does not offer them all.
+    /// Nobody is asked anything unless all of it is within the bounds; how many rounds there are is
+    /// the caller's.
+    async fn resume(&self, result: &Raw) -> Result<Option<Resumed>, String> {
+        let Some(host) = self.mux().host() else { return Ok(None) };
+        let Some((inputs, state)) = read_inputs(result, self.limits())? else { return Ok(None) };
+        let Some(inputs) = inputs else {
+            // Nothing to answer: the server wants the request again (load shedding).
+            return Ok(state.map(|state| Resumed { responses: None, state: Some(state) }));
+        };
+        if inputs.iter().any(|(_, input)| !host.offers(&input.method)) {
+            return Ok(None);
         }
         let mut responses = Params::new();
         for (key, input) in inputs {
-            let answer = (host.answer)(input.method, input.params).await.ok()?;
+            let Ok(answer) = (host.answer)(input.method, input.params).await else {
+                return Ok(None);
+            };
             responses = responses.with(key, answer);
         }
-        let responses = Raw::parse(responses.encode()).ok()?;
-        Some(Resumed { responses: Some(responses), state })
+        let responses = Raw::parse(responses.encode()).map_err(|error| error.to_string())?;
+        Ok(Some(Resumed { responses: Some(responses), state }))
+    }
+}
+
+/// One input that a server asks for.
+#[derive(Debug, Deserialize)]
+struct Input {
+    method: String,
+    #[serde(default)]
+    params: Option<Raw>,
+}
+
+/// What is asked for, by key, and the state to be sent back to the letter.
+type Inputs = (Option<Vec<(String, Input)>>, Option<Raw>);
+
+/// Reads an `input_required` result; `None` when it is none that can be read.
+///
+/// # Errors
+/// It asks for more than the limits allow.
+fn read_inputs(result: &Raw, limits: &Limits) -> Result<Option<Inputs>, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Asked {
+        #[serde(default)]
+        input_requests: Option<Raw>,
+        #[serde(default)]
+        request_state: Option<Raw>,
+    }
+    let size = result.get().len();
+    if size > limits.input_bytes {
+        return Err(format!("it asks for input with {size} bytes; {} is most", limits.input_bytes));
+    }
+    let Ok(Asked { input_requests, request_state }) = result.read() else { return Ok(None) };
+    let Some(requests) = input_requests else { return Ok(Some((None, request_state))) };
+    let Ok(requests) = members(&requests) else { return Ok(None) };
+    if requests.len() > limits.inputs {
+        let (many, most) = (requests.len(), limits.inputs);
+        return Err(format!("it asks for {many} inputs at once; {most} is most"));
+    }
+    let read = requests.into_iter().map(|(key, input)| Some((key, input.read().ok()?)));
+    let Some(inputs) = read.collect() else { return Ok(None) };
+    Ok(Some((Some(inputs), request_state)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_bounded() {
+        let limits = Limits { inputs: 2, input_bytes: 200, ..Limits::default() };
+        let check = |text: &str, expect: Result<Option<usize>, &str>| {
+            let read = read_inputs(&Raw::parse(text).unwrap(), &limits);
+            let read = read.map(|read| read.map(|(inputs, _)| inputs.map_or(0, |all| all.len())));
+            match (read, expect) {
+                (Ok(read), Ok(expect)) => assert_eq!(read, expect, "{text}"),
+                (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+                (read, _) => panic!("{read:?} for {text}"),
+            }
+        };
+        let input = r#"{"method":"roots/list"}"#;
+        check(&format!(r#"{{"inputRequests":{{"a":{input},"b":{input}}}}}"#), Ok(Some(2)));
+        let three = format!(r#"{{"inputRequests":{{"a":{input},"b":{input},"c":{input}}}}}"#);
+        check(&three, Err("3 inputs"));
+        check(&format!(r#"{{"requestState":"{}"}}"#, "x".repeat(300)), Err("bytes"));
+        check(r#"{"requestState":"x"}"#, Ok(Some(0)));
+        check(r#"{"inputRequests":{"a":{}}}"#, Ok(None));
+        check(r#"{"inputRequests":[]}"#, Ok(None));
     }
 }

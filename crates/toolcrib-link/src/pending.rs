@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use toolcrib_core::{
     finding::{Finding, Tier},
     raw::Raw,
-    rpc::RpcError,
+    rpc::{Progress, RpcError},
 };
 
 use crate::channel::{Closed, ExchangeError};
@@ -34,9 +34,11 @@ pub(crate) enum Failure {
 #[derive(Debug, Clone)]
 pub(crate) enum Notice {
     /// Progress of our own token.
-    Progress(Raw),
-    /// A listen request was acknowledged.
-    Acknowledged,
+    Progress(Progress),
+    /// A listen request was acknowledged, with these parameters.
+    Acknowledged(Raw),
+    /// A resource that a listen request names was updated: its URI, or that of a part of it.
+    Updated(String),
 }
 
 struct Waiter {
@@ -107,6 +109,19 @@ impl Pending {
             None if id >= 1 && id <= inner.last_id => inner.oddities.late += 1,
             None => inner.unknown(id.to_string()),
         }
+    }
+
+    /// Ends every listen request because we close; gives their ids, so that the server can be told.
+    pub(crate) fn end_all_listening(&self) -> Vec<u64> {
+        let mut inner = self.lock();
+        let listens = inner.waiting.iter().filter(|(_, waiter)| waiter.listens);
+        let ids: Vec<u64> = listens.map(|(id, _)| *id).collect();
+        for id in &ids {
+            if let Some(waiter) = inner.waiting.remove(id) {
+                drop(waiter.answer.send(Err(Failure::Closed(Closed::ByUs))));
+            }
+        }
+        ids
     }
 
     /// Ends the listen request `id` like an empty result would; nothing, when it is none.
@@ -266,13 +281,15 @@ mod tests {
         let (sender, mut notices) = mpsc::channel(8);
         let (id, _answer) = pending.enter(Some(sender), false).unwrap();
         let check = |progress: f64, expect: bool| {
-            let notice = Notice::Progress(Raw::of(&progress));
+            let params = serde_json::json!({"progressToken": id, "progress": progress});
+            let (_, read) = Progress::read(&Raw::of(&params)).unwrap();
+            let notice = Notice::Progress(read);
             assert_eq!(pending.notice(id, notice, Some(progress)), expect, "{progress}");
         };
         check(0.0, true);
         check(0.5, true);
         check(0.4, false);
-        assert!(!pending.notice(99, Notice::Acknowledged, None));
+        assert!(!pending.notice(99, Notice::Updated("x".into()), None));
         assert!(matches!(notices.try_recv(), Ok(Notice::Progress(_))));
     }
 

@@ -20,9 +20,10 @@ use tokio::{
 };
 use toolcrib_core::{
     finding::Finding,
+    level::LogLevel,
     limits::Limits,
     raw::Raw,
-    rpc::{Params, RpcError, error, method},
+    rpc::{Params, Progress, RpcError, error, meta, method},
     surface::Negotiated,
     target::Timeouts,
     version::Era,
@@ -30,9 +31,11 @@ use toolcrib_core::{
 
 use crate::{
     channel::{Closed, ExchangeError, Mirror},
-    handshake::{Handshake, HandshakeError, NoAnswer, Plan, mirror_after, modern_params},
+    handshake::{Handshake, Plan, mirror_after, modern_params},
     mux::{Changes, Mux, ServerEvent},
-    pending::{Failure, Notice, Outcome},
+    patience::{PROGRESS, Patience},
+    pending::{Failure, Outcome},
+    verdict::{HandshakeError, NoAnswer},
     wire,
 };
 
@@ -94,9 +97,11 @@ pub enum Answer {
 pub(crate) struct Sending {
     pub(crate) mirror_name: Option<String>,
     pub(crate) mirror_params: Vec<(String, String)>,
-    pub(crate) progress: Option<mpsc::Sender<Raw>>,
+    pub(crate) progress: Option<mpsc::Sender<Progress>>,
     pub(crate) wait: Duration,
     pub(crate) wait_max: Duration,
+    /// The level of log messages wanted with a modern request.
+    pub(crate) log_level: Option<LogLevel>,
 }
 
 /// One live connection with its handshake done.
@@ -107,6 +112,8 @@ pub struct Session {
     limits: Limits,
     /// Counts renewals; held while one runs, so that all who lost the session wait for one.
     renewals: Mutex<u64>,
+    /// Counts them for those who have to begin something anew in a new session.
+    renewed: watch::Sender<u64>,
     /// True once the standing stream was asked for.
     streaming: AtomicBool,
     /// True once an answer showed that the negotiated era does not hold.
@@ -131,6 +138,7 @@ impl Session {
             timeouts,
             limits,
             renewals: Mutex::new(0),
+            renewed: watch::Sender::new(0),
             streaming: AtomicBool::new(false),
             era_wrong: AtomicBool::new(false),
         }
@@ -199,6 +207,22 @@ impl Session {
         self.mux.kill();
     }
 
+    /// Sets the least level of the log messages that a legacy server sends (`logging/setLevel`).
+    /// Nothing is sent to a modern server, or to one that does not declare `logging`.
+    ///
+    /// # Errors
+    /// See [`RequestError`].
+    pub async fn set_log_level(&self, level: LogLevel) -> Result<(), RequestError> {
+        let negotiated = self.negotiated();
+        if negotiated.era == Era::Modern || !negotiated.capabilities.has("logging") {
+            return Ok(());
+        }
+        let wait = self.timeouts.list;
+        let sending = Sending { wait, wait_max: wait, ..Sending::default() };
+        let params = Params::new().with("level", Raw::of(&level));
+        self.request(method::SET_LEVEL, &params, sending).await.map(drop)
+    }
+
     /// Opens the standing stream of a legacy HTTP server; kept open over renewals.
     pub(crate) fn open_stream(&self) {
         let negotiated = self.negotiated();
@@ -206,6 +230,12 @@ impl Session {
             self.streaming.store(true, Ordering::Relaxed);
             self.mux.wire().open_stream(mirror_after(&negotiated));
         }
+    }
+
+    /// Counts the sessions that were begun in place of a lost one; what was subscribed to is not
+    /// known to a new one.
+    pub(crate) fn renewed(&self) -> watch::Receiver<u64> {
+        self.renewed.subscribe()
     }
 
     pub(crate) const fn mux(&self) -> &Mux {
@@ -244,12 +274,16 @@ impl Session {
         };
         let dressed;
         let params = if negotiated.era == Era::Modern {
-            dressed = modern_params(params.clone(), self.mux.host());
+            let mut modern = modern_params(params.clone(), self.mux.host());
+            if let Some(level) = sending.log_level {
+                modern = modern.with_meta(meta::LOG_LEVEL, Raw::of(&level));
+            }
+            dressed = modern;
             &dressed
         } else {
             params
         };
-        let (notices, mut arriving) = match &sending.progress {
+        let (notices, arriving) = match &sending.progress {
             Some(_) => {
                 let (sender, receiver) = mpsc::channel(PROGRESS);
                 (Some(sender), Some(receiver))
@@ -257,30 +291,16 @@ impl Session {
             None => (None, None),
         };
         let begun = Instant::now();
-        let hard = begun + sending.wait_max.max(sending.wait);
-        let mut deadline = begun + sending.wait;
+        let patience = Patience::begin(sending.wait, sending.wait_max);
         let begin = self.mux.begin(method, params, mirror, notices);
-        let mut ticket = match tokio::time::timeout_at(deadline, begin).await {
+        let mut ticket = match tokio::time::timeout_at(patience.deadline, begin).await {
             Ok(Ok(ticket)) => ticket,
             Ok(Err(failure)) => return Ok(Err(failure)),
             Err(_) => return Err(self.timeout(method, begun.elapsed())),
         };
-        loop {
-            tokio::select! {
-                biased;
-                Some(notice) = receive(&mut arriving) => {
-                    if let (Notice::Progress(params), Some(progress)) = (notice, &sending.progress) {
-                        // A listener that does not keep up loses progress, never the answer.
-                        let _ = progress.try_send(params);
-                        deadline = (Instant::now() + sending.wait).min(hard);
-                    }
-                }
-                outcome = ticket.answer() => return Ok(outcome),
-                () = tokio::time::sleep_until(deadline) => {
-                    return Err(self.timeout(method, begun.elapsed()));
-                }
-            }
-        }
+        let (progress, answering) = (sending.progress.as_ref(), self.mux.answering());
+        let outcome = patience.wait_for(ticket.answer(), arriving, progress, answering).await;
+        outcome.ok_or_else(|| self.timeout(method, begun.elapsed()))
     }
 
     fn timeout(&self, method: &'static str, after: Duration) -> RequestError {
@@ -399,19 +419,10 @@ impl Session {
         }
         *self.negotiated.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(negotiated);
         *renewals += 1;
+        self.renewed.send_replace(*renewals);
         // Whatever changed while no stream was open was not announced to us.
         self.mux.bump_all();
         Ok(())
-    }
-}
-
-/// How many progress notifications wait for a slow listener.
-const PROGRESS: usize = 32;
-
-async fn receive(arriving: &mut Option<mpsc::Receiver<Notice>>) -> Option<Notice> {
-    match arriving {
-        Some(receiver) => receiver.recv().await,
-        None => None,
     }
 }
 

@@ -12,3 +12,4 @@ pub mod fake;
 pub mod peers;
 pub mod script;
 pub mod world;
+pub mod dialogue;

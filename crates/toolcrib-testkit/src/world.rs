@@ -143,7 +143,17 @@ impl World {
 
     /// Starts the program and leaves it running; it is killed when dropped.
     pub fn start(&self, args: &[&str]) -> Running {
-        let child = Command::new(&self.binary)
+        self.start_program(&self.binary, args)
+    }
+
+    /// The program under test.
+    pub(crate) fn program(&self) -> &Path {
+        &self.binary
+    }
+
+    /// Starts another program in this world.
+    pub(crate) fn start_program(&self, program: &Path, args: &[&str]) -> Running {
+        let child = Command::new(program)
             .args(args)
             .env_clear()
             .envs(&self.env)
@@ -153,7 +163,7 @@ impl World {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {}: {error}", self.binary.display()));
+            .unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()));
         Running { child }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use toolcrib_core::{code::Code, target::Target};
-use toolcrib_engine::{CallError, Part, Status};
+use toolcrib_engine::{CallError, Part, Status, SubscribeError};
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -72,11 +72,20 @@ impl From<CallError> for Failure {
             CallError::Server { server, .. } => {
                 failure.hint(format!("toolcrib logs {server} shows what it said"))
             }
+            CallError::InputRequired { .. } => {
+                failure.hint("at a terminal, without --json and --no-input, you are asked for it")
+            }
             CallError::Name(_) | CallError::UnknownUri { .. } => {
                 failure.hint("toolcrib list shows what there is")
             }
             _ => failure,
         }
+    }
+}
+
+impl From<SubscribeError> for Failure {
+    fn from(error: SubscribeError) -> Self {
+        Self::new(error.code(), error.to_string())
     }
 }
 

@@ -70,6 +70,13 @@ impl ArgumentErrors {
         Self { errors: vec![error], more: 0 }
     }
 
+    /// One fault at a place.
+    pub(crate) fn at(path: String, problem: &str, expected: &str, got: impl Into<String>) -> Self {
+        let (problem, expected, got) = (problem.to_owned(), expected.to_owned(), got.into());
+        let error = ArgumentError { path, problem, expected, got, hint: String::new() };
+        Self { errors: vec![error], more: 0 }
+    }
+
     /// The first of many.
     pub(super) fn of(mut errors: Vec<ArgumentError>) -> Self {
         let more = errors.len().saturating_sub(SPELLED_OUT);

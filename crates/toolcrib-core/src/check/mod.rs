@@ -15,10 +15,11 @@ pub mod lint;
 mod describe;
 pub mod arguments;
 mod explain;
+pub mod prompt;
 pub mod result;
 pub mod schema;
 
-pub use schema::{ToolCheck, look_over};
+pub use schema::{ToolCheck, fits, look_over};
 
 #[cfg(test)]
 mod tests;

@@ -75,6 +75,17 @@ pub fn look_over<'a>(
         .collect()
 }
 
+/// Holds an object against a schema that belongs to no tool. Both are bounded first; a schema that
+/// cannot be used fits nothing.
+///
+/// # Errors
+/// It does not fit.
+pub fn fits(schema: &Raw, value: &Raw, limits: &Limits) -> Result<(), ArgumentErrors> {
+    let (mut patterns, mut findings) = (Patterns::for_listing(), Vec::new());
+    let text = Some(schema.clone());
+    Schema::look_over(text, Role::Input, "", limits, &mut patterns, &mut findings).judge(value)
+}
+
 impl ToolCheck {
     fn new(tool: &Tool, limits: &Limits, patterns: &mut Patterns) -> Self {
         let mut findings = Vec::new();

@@ -19,6 +19,8 @@ pub const METHOD_NOT_FOUND: i64 = -32601;
 pub const INVALID_PARAMS: i64 = -32602;
 /// The peer failed.
 pub const INTERNAL: i64 = -32603;
+/// Pages are to be visited first; 2025-11-25 only. Accepted, never sent.
+pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// Resource not found, in revisions up to 2025-11-25. Accepted, never sent.
 pub const LEGACY_RESOURCE_NOT_FOUND: i64 = -32002;
 /// A mirrored HTTP header disagrees with the body.

@@ -5,9 +5,11 @@ pub mod method;
 pub mod error;
 pub mod meta;
 pub mod message;
+pub mod progress;
 pub mod lines;
 pub mod sse;
 pub mod header;
 
 pub use error::RpcError;
 pub use message::{Decoded, Message, Params, ReplyId};
+pub use progress::Progress;

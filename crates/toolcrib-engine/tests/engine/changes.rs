@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use toolcrib_engine::Status;
+use toolcrib_core::limits::Limits;
+use toolcrib_engine::{Engine, Mode, Options, Status};
 use toolcrib_testkit::{fake::Fake, traffic::Traffic};
 
 use crate::house::{PATIENCE, call, http, part, scenario, settled, stdio, tools, until};
@@ -155,4 +156,30 @@ async fn a_tool_that_is_added_is_usable() {
         assert!(call(&engine, "s.gamma").await.is_ok(), "{transport}");
         engine.shutdown().await;
     }
+}
+
+/// A stream whose keep-alives stop is opened again; one that never had any may be silent.
+#[tokio::test]
+async fn a_stream_whose_keep_alives_stop_is_opened_again() {
+    let check = async |keep_alives: usize, expect: usize| {
+        let acknowledged = json!({"event": {"data": {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+            "params": {"notifications": {"toolsListChanged": true}, "_meta": {"io.modelcontextprotocol/subscriptionId": "$id"}}}}});
+        let mut steps =
+            vec![json!({"expect": "subscriptions/listen"}), json!({"sse": true}), acknowledged];
+        for _ in 0..keep_alives {
+            steps.extend([json!({"sleep_ms": 50}), json!({"comment": "still there"})]);
+        }
+        steps.push(json!({"silent": true}));
+        let server = Fake::scripted(&scenario(&json!({
+            "era": "modern", "transport": "http", "capabilities": {"tools": {"listChanged": true}}, "steps": steps,
+        }))).listen().await;
+        let limits = Limits { stream_idle_ms: 500, ..Limits::default() };
+        let options = Options { mode: Mode::Live, limits, ..Options::default() };
+        let engine = Engine::start(vec![http(&server)], options);
+        server.wait_for(PATIENCE, |log| log.count("subscriptions/listen") == 1).await;
+        sleep(Duration::from_millis(4_000)).await;
+        assert_eq!(server.log().count("subscriptions/listen"), expect, "{keep_alives}");
+        engine.shutdown().await;
+    };
+    tokio::join!(check(0, 1), check(8, 2));
 }

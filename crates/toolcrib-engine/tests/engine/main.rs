@@ -7,3 +7,8 @@ mod changes;
 mod requests;
 mod sessions;
 mod restarts;
+mod subscriptions;
+mod listening;
+mod asking;
+mod finding;
+mod embed;

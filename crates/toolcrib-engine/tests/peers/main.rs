@@ -6,3 +6,4 @@ mod house;
 mod surfaces;
 mod eras;
 mod conformance;
+mod asking;

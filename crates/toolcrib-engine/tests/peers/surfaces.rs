@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::sleep};
 use toolcrib_core::{raw::Raw, surface::ListState, target::Target, version::Era};
-use toolcrib_engine::{CallError, CallOptions, Options};
+use toolcrib_engine::{CallError, CallOptions, Options, Progress};
 use toolcrib_testkit::peers::Peer;
 
 use crate::house::{Reached, Watched, example, http, stdio, text};
@@ -197,14 +197,13 @@ fn is_legacy(peer: &Watched) -> bool {
 
 /// Every progress notification reaches the caller, in order.
 async fn reports_progress(peer: &Watched, asked: &Asked, times: usize) {
-    let (sender, mut progress) = mpsc::channel::<Raw>(16);
+    let (sender, mut progress) = mpsc::channel::<Progress>(16);
     let options = CallOptions { progress: Some(sender), ..CallOptions::default() };
     answers(asked, &text(peer.call_with(asked.what, &asked.arguments, options).await));
     let mut steps = Vec::new();
-    while let Ok(params) = progress.try_recv() {
-        let params: Value = params.read().unwrap();
-        assert_eq!(params["total"].as_f64(), Some(times as f64), "{params}");
-        steps.push(params["progress"].as_f64().unwrap());
+    while let Ok(progress) = progress.try_recv() {
+        assert_eq!(progress.total, Some(times as f64), "{progress:?}");
+        steps.push(progress.progress);
     }
     let expected: Vec<_> = (1..=times).map(|step| step as f64).collect();
     assert_eq!(steps, expected);
@@ -212,7 +211,7 @@ async fn reports_progress(peer: &Watched, asked: &Asked, times: usize) {
 
 /// A call whose caller is gone is ended at the server, too.
 async fn ends_with_its_caller(peer: &Watched, asked: &Asked) {
-    let (sender, mut progress) = mpsc::channel::<Raw>(16);
+    let (sender, mut progress) = mpsc::channel::<Progress>(16);
     let options = CallOptions { progress: Some(sender), ..CallOptions::default() };
     tokio::select! {
         ended = peer.call_with(asked.what, &asked.arguments, options) => panic!("{ended:?}"),

@@ -5,7 +5,10 @@
 use std::{collections::VecDeque, time::Duration};
 
 use reqwest::Response;
+use tokio::time::{Instant, sleep_until};
 use toolcrib_core::rpc::sse::{Event, SseDecoder};
+
+use super::idle::Idle;
 
 /// How a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,12 +48,25 @@ pub(super) struct EventReader {
     decoder: SseDecoder,
     ready: VecDeque<Event>,
     end: Option<StreamEnd>,
+    idle: Option<Idle>,
 }
 
 impl EventReader {
     /// Reads `response`, which is an event stream, holding at most `limit` bytes of one event.
     pub(super) fn new(response: Response, limit: usize) -> Self {
-        Self { response, decoder: SseDecoder::new(limit), ready: VecDeque::new(), end: None }
+        Self {
+            response,
+            decoder: SseDecoder::new(limit),
+            ready: VecDeque::new(),
+            end: None,
+            idle: None,
+        }
+    }
+
+    /// Takes the stream for broken when its keep-alives stop for `floor` or longer.
+    pub(super) fn expecting_keep_alives(mut self, floor: Duration) -> Self {
+        self.idle = Some(Idle::new(floor, Instant::now()));
+        self
     }
 
     /// The next event; ids and delays are noted in `resume`.
@@ -64,7 +80,16 @@ impl EventReader {
                 return Err(end);
             }
             let mut events = Vec::new();
-            match self.response.chunk().await {
+            let broken = self.idle.as_ref().and_then(Idle::ends);
+            let chunk = tokio::select! {
+                biased;
+                chunk = self.response.chunk() => chunk,
+                () = silence(broken) => {
+                    tracing::debug!("the keep-alives of a stream have stopped; it is left");
+                    Ok(None)
+                }
+            };
+            match chunk {
                 Ok(Some(chunk)) => {
                     if self.decoder.push(&chunk, &mut events).is_err() {
                         self.end = Some(StreamEnd::TooLong);
@@ -75,7 +100,17 @@ impl EventReader {
                     self.end = Some(StreamEnd::Closed);
                 }
             }
+            if let Some(idle) = &mut self.idle {
+                idle.heard(events.is_empty(), Instant::now());
+            }
             self.ready.extend(events);
         }
+    }
+}
+
+async fn silence(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
     }
 }

@@ -5,6 +5,7 @@
 
 mod body;
 mod client;
+mod idle;
 mod events;
 mod peer;
 mod deliver;

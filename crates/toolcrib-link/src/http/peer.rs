@@ -1,7 +1,10 @@
 //! What all exchanges with one endpoint share: the client, the bounds, the inbox, and the session
 //! id a legacy server handed out.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use reqwest::{
     Method, Response, Url,
@@ -36,6 +39,8 @@ pub(super) struct Peer {
     pub(super) inbox: Inbox,
     pub(super) message_bytes: usize,
     pub(super) excerpt_chars: usize,
+    /// Least silence after which a change stream whose keep-alives stopped is broken.
+    pub(super) stream_idle: Duration,
     session: Mutex<Option<String>>,
 }
 
@@ -51,6 +56,7 @@ impl Peer {
             inbox,
             message_bytes: limits.message_bytes,
             excerpt_chars: limits.excerpt_chars,
+            stream_idle: Duration::from_millis(limits.stream_idle_ms),
             session: Mutex::new(None),
         })
     }

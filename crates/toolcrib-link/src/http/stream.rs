@@ -69,7 +69,7 @@ async fn follow(peer: &Peer, version: Option<&str>, resume: &mut Resume) -> Foll
         Err(error) => Err(error),
     };
     let mut reader = match opened {
-        Ok(reader) => reader,
+        Ok(reader) => reader.expecting_keep_alives(peer.stream_idle),
         Err(ExchangeError::Io(error)) => {
             tracing::debug!(error, "the stream for notifications could not be opened");
             return Followed::Failed;

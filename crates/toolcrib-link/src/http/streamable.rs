@@ -21,7 +21,11 @@ use tokio::{
 };
 use toolcrib_core::{
     limits::Limits,
-    rpc::{Decoded, Message, header::SESSION_ID, method::INITIALIZE},
+    rpc::{
+        Decoded, Message,
+        header::SESSION_ID,
+        method::{INITIALIZE, LISTEN},
+    },
     sanitise,
     target::Endpoint,
 };
@@ -244,7 +248,7 @@ impl Shared {
         }
         let mut delivery = Delivery::new(&self.peer, Some(outgoing.id));
         let done = if body::is_event_stream(&response) {
-            self.answer_in_stream(response, &outgoing.mirror, &mut delivery).await
+            self.answer_in_stream(response, outgoing, &mut delivery).await
         } else {
             self.answer_in_body(response, &mut delivery).await
         };
@@ -289,12 +293,17 @@ impl Shared {
     async fn answer_in_stream(
         &self,
         response: Response,
-        mirror: &Mirror,
+        outgoing: &Outgoing,
         delivery: &mut Delivery<'_>,
     ) -> Result<Result<(), ExchangeError>, Gone> {
+        let mirror = &outgoing.mirror;
         let mut resume = Resume::default();
         let mut attempts = 0;
         let mut reader = match self.peer.events(response) {
+            // Any other request has a clock of its own.
+            Ok(reader) if outgoing.method == LISTEN => {
+                Some(reader.expecting_keep_alives(self.peer.stream_idle))
+            }
             Ok(reader) => Some(reader),
             Err(error) => return Ok(Err(error)),
         };

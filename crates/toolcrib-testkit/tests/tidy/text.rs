@@ -47,14 +47,14 @@ pub(crate) fn places(files: &[File]) -> Vec<String> {
     lines_with(files, &PLACES)
 }
 
-/// Rust code in the README that is no example, whole and to the letter.
+/// Rust code in the README that is no example, whole and to the letter, with its opening or without.
 pub(crate) fn shown_unrun(files: &[File]) -> Vec<String> {
     let body = |file: &File| {
         let code = file.text.lines().skip_while(|line| line.starts_with("//!") || line.is_empty());
-        code.collect::<Vec<_>>().join("\n")
+        [code.collect::<Vec<_>>().join("\n"), file.text.trim_end().to_owned()]
     };
     let examples: Vec<_> =
-        files.iter().filter(|file| file.path.contains("/examples/")).map(body).collect();
+        files.iter().filter(|file| file.path.contains("/examples/")).flat_map(body).collect();
     let readme = files.iter().filter(|file| file.path == "README.md");
     let blocks = readme.flat_map(|file| file.text.split("```rust\n").skip(1));
     let shown = blocks.map(|block| block.split("\n```").next().unwrap_or_default());

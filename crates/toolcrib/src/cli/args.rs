@@ -39,6 +39,9 @@ pub(crate) struct Global {
     /// Agree without being asked: to start what a configuration of this folder names, to write
     #[arg(long, global = true)]
     pub(crate) yes: bool,
+    /// Ask nothing at the terminal; what a server wants to know is not answered
+    #[arg(long, global = true)]
+    pub(crate) no_input: bool,
     /// Longest wait for one answer of a call, in seconds
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<std::time::Duration>,
@@ -68,6 +71,8 @@ pub(crate) enum Command {
     Prompt(Prompt),
     /// Start every configured server and show how each stands
     Status,
+    /// Print changes as they happen, of servers and their lists or of one resource
+    Watch(Watch),
     /// Show what a server wrote to its standard error
     Logs(Logs),
     /// Add a server to the configuration
@@ -260,6 +265,18 @@ pub(crate) struct Prompt {
     /// One argument (may be repeated)
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) arg: Vec<(String, String)>,
+}
+
+#[derive(Debug, Args)]
+#[command(override_usage = "toolcrib watch [OPTIONS] [SERVER]...
+       toolcrib watch [OPTIONS] [SERVER] <URI>")]
+pub(crate) struct Watch {
+    /// Servers, all when absent; or the URI of one resource, with its server when several have it
+    #[arg(value_name = "SERVER|URI")]
+    pub(crate) what: Vec<String>,
+    /// Show the content of the resource as well, at first and after each update
+    #[arg(long)]
+    pub(crate) read: bool,
 }
 
 #[derive(Debug, Args)]

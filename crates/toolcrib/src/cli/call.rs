@@ -15,6 +15,7 @@ use toolcrib_engine::{CallOptions, Called, Engine, options::ResultCheck};
 
 use super::{
     args::{Call, Global},
+    ask,
     named::{await_name, owners},
     setup::{Setup, with_engine},
     wait,
@@ -29,6 +30,7 @@ pub(crate) async fn run(global: &Global, args: Call) -> Outcome {
     let setup = Setup::load(global)?;
     let servers = owners(&setup, &args.name)?;
     let mut options = setup.options();
+    options.handlers = ask::handlers(global);
     if args.strict {
         options.results = ResultCheck::Strict;
     }
@@ -82,7 +84,7 @@ impl<'a> Shown<'a> {
 
 /// How long to wait, as the command line says.
 pub(super) fn call_options(global: &Global) -> CallOptions {
-    CallOptions { timeout: global.timeout, progress: wait::progress() }
+    CallOptions { timeout: global.timeout, progress: wait::progress(), ..CallOptions::default() }
 }
 
 /// The JSON of the command line, or of standard input for `-`.

@@ -1,8 +1,9 @@
 //! The command line: what can be asked for, and which file answers it.
 
 mod args;
-mod setup;
 mod wait;
+mod ask;
+mod setup;
 mod named;
 mod inspect;
 mod list;
@@ -12,6 +13,8 @@ mod read;
 mod prompt;
 mod status;
 mod logs;
+mod watch_resource;
+mod watch;
 mod edit;
 mod hosts;
 mod import;
@@ -101,6 +104,7 @@ async fn dispatch(cli: Cli) -> Outcome {
         Command::Read(args) => read::run(&global, args).await,
         Command::Prompt(args) => prompt::run(&global, args).await,
         Command::Status => status::run(&global).await,
+        Command::Watch(args) => watch::run(&global, args).await,
         Command::Logs(args) => logs::run(&global, args),
         Command::Add(args) => edit::add(&global, args),
         Command::Remove(args) => edit::remove(&global, args),

@@ -56,7 +56,7 @@ fn left_out(snapshot: &Snapshot, name: &str) -> Option<Failure> {
 }
 
 /// The failure of the only server that was asked, when it is not there.
-fn missing_server(snapshot: &Snapshot) -> Option<Failure> {
+pub(crate) fn missing_server(snapshot: &Snapshot) -> Option<Failure> {
     let mut parts = snapshot.parts();
     let (first, second) = (parts.next()?, parts.next());
     let absent =

@@ -1,10 +1,11 @@
 //! `prompt`: one prompt, rendered by its server.
 
 use toolcrib_core::{code::Code, raw::Raw, surface::ListKind};
-use toolcrib_engine::Engine;
+use toolcrib_engine::{Engine, Options};
 
 use super::{
     args::{Global, Prompt},
+    ask,
     call::{Shown, call_options, given, merged},
     named::{await_name, owners},
     setup::{Setup, with_engine},
@@ -22,7 +23,8 @@ pub(crate) async fn run(global: &Global, args: Prompt) -> Outcome {
     }
     let setup = Setup::load(global)?;
     let servers = owners(&setup, &args.name)?;
-    let engine = setup.start(servers, setup.options())?;
+    let options = Options { handlers: ask::handlers(global), ..setup.options() };
+    let engine = setup.start(servers, options)?;
     let arguments = arguments.as_ref();
     with_engine(engine, async |engine| prompt(global, engine, &args.name, arguments).await).await
 }

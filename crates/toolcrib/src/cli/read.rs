@@ -1,10 +1,11 @@
 //! `read`: one resource by its URI, listed or fitting a template.
 
 use toolcrib_core::{code::Code, surface::ListKind};
-use toolcrib_engine::Engine;
+use toolcrib_engine::{Engine, Options};
 
 use super::{
     args::{Global, Read},
+    ask,
     call::{Shown, call_options},
     setup::{Setup, with_engine},
     wait,
@@ -21,7 +22,8 @@ pub(crate) async fn run(global: &Global, args: Read) -> Outcome {
     }
     let servers =
         setup.servers(|name| args.server.as_deref().is_none_or(|server| server == name))?;
-    let engine = setup.start(servers, setup.options())?;
+    let options = Options { handlers: ask::handlers(global), ..setup.options() };
+    let engine = setup.start(servers, options)?;
     with_engine(engine, async |engine| read(global, engine, &args).await).await
 }
 

@@ -7,7 +7,7 @@ use toolcrib_core::{code::Code, limits::Limits, target::ServerConfig};
 use toolcrib_engine::{Engine, Options};
 use toolcrib_link::process;
 
-use super::args::Global;
+use super::{args::Global, ask};
 use crate::{
     config::{
         self, Loaded,
@@ -25,6 +25,7 @@ pub(crate) struct Setup {
     pub(crate) dirs: Dirs,
     pub(crate) loaded: Loaded,
     yes: bool,
+    no_input: bool,
 }
 
 impl Setup {
@@ -49,7 +50,7 @@ impl Setup {
             Talk::error(problem.to_string());
             problem.hint.iter().for_each(Talk::hint);
         }
-        Ok(Self { dirs, loaded, yes: global.yes })
+        Ok(Self { dirs, loaded, yes: global.yes, no_input: global.no_input })
     }
 
     /// The servers whose name is let through, when there are any to choose from.
@@ -136,7 +137,7 @@ impl Setup {
                 .map_err(|error| Failure::config(error.to_string()))?;
             let Some(question) = question else { continue };
             if !self.yes {
-                if !Talk::can_ask() {
+                if self.no_input || !Talk::can_ask() {
                     // All of them: `--yes` agrees to all of them.
                     unasked.push_str(&question.to_string());
                     continue;
@@ -167,20 +168,40 @@ pub(crate) async fn with_engine(
     engine: Engine,
     work: impl AsyncFnOnce(&Engine) -> Outcome,
 ) -> Outcome {
+    let interrupted = || Err(Failure::new(Code::Cancelled, "interrupted"));
+    until_interrupted(engine, work, interrupted).await
+}
+
+/// As [`with_engine`], for work that is interrupted as a matter of course.
+pub(crate) async fn watching(
+    engine: Engine,
+    work: impl AsyncFnOnce(&Engine) -> Outcome,
+) -> Outcome {
+    until_interrupted(engine, work, || Ok(Code::Cancelled)).await
+}
+
+async fn until_interrupted(
+    engine: Engine,
+    work: impl AsyncFnOnce(&Engine) -> Outcome,
+    then: impl FnOnce() -> Outcome,
+) -> Outcome {
     let outcome = tokio::select! {
         outcome = work(&engine) => outcome,
-        () = interrupted() => Err(Failure::new(Code::Cancelled, "interrupted")),
+        () = interrupted() => then(),
     };
     engine.shutdown().await;
     process::end_orphans().await;
     outcome
 }
 
-/// Returns when the program is asked to end.
+/// Returns when the program is asked to end. An interrupt at a question is its answer.
 async fn interrupted() {
     let ended = async |kind| match signal(kind) {
         Ok(mut signal) => {
             signal.recv().await;
+            while kind == SignalKind::interrupt() && ask::interrupted() {
+                signal.recv().await;
+            }
         }
         // Then the signal's own default ends the program.
         Err(_) => std::future::pending().await,

@@ -1,12 +1,15 @@
 //! Waiting for servers, with a word on stderr when it takes long.
 
-use std::{io::IsTerminal as _, sync::Arc, time::Duration};
+use std::{
+    io::IsTerminal as _,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
 use tokio::sync::mpsc;
-use toolcrib_core::{raw::Raw, sanitise, surface::ListKind};
-use toolcrib_engine::{Engine, Snapshot, Status};
+use toolcrib_core::{sanitise, surface::ListKind};
+use toolcrib_engine::{Engine, Progress, Snapshot, Status};
 
 /// How long servers may be silent about before a person is told what is being waited for.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -31,21 +34,52 @@ pub(crate) async fn settled(engine: &Engine, kinds: &[ListKind]) -> Arc<Snapshot
 
 /// Shows the progress of one call on stderr, where a person watches; `None` where nobody does, so
 /// that no progress is asked for.
-pub(crate) fn progress() -> Option<mpsc::Sender<Raw>> {
+pub(crate) fn progress() -> Option<mpsc::Sender<Progress>> {
     if !std::io::stderr().is_terminal() {
         return None;
     }
-    let (sender, mut arriving) = mpsc::channel::<Raw>(8);
+    let (sender, mut arriving) = mpsc::channel::<Progress>(8);
     tokio::spawn(async move {
-        let mut shown = None;
         while let Some(progress) = arriving.recv().await {
-            shown.get_or_insert_with(spinner).set_message(progress_line(&progress));
+            let mut bar = bar();
+            if !bar.hidden {
+                bar.shown.get_or_insert_with(spinner).set_message(progress_line(&progress));
+            }
         }
-        if let Some(bar) = shown {
-            bar.finish_and_clear();
-        }
+        bar().clear();
     });
     Some(sender)
+}
+
+/// The bar of the call that runs, and whether a question stands in its place.
+struct Bar {
+    shown: Option<ProgressBar>,
+    hidden: bool,
+}
+
+impl Bar {
+    fn clear(&mut self) {
+        if let Some(bar) = self.shown.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar() -> MutexGuard<'static, Bar> {
+    static BAR: Mutex<Bar> = Mutex::new(Bar { shown: None, hidden: false });
+    BAR.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shows no progress while a person is asked something.
+pub(crate) fn hide() {
+    let mut bar = bar();
+    bar.hidden = true;
+    bar.clear();
+}
+
+/// Shows progress again.
+pub(crate) fn show() {
+    bar().hidden = false;
 }
 
 fn spinner() -> ProgressBar {
@@ -57,12 +91,11 @@ fn spinner() -> ProgressBar {
     bar
 }
 
-fn progress_line(progress: &Raw) -> String {
-    let Ok(params) = progress.read::<Value>() else { return String::new() };
-    let done = params["progress"].as_f64().unwrap_or_default();
-    let of = params["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
-    let words = params["message"].as_str().map(|text| sanitise::line(text, 120));
-    format!("{done}{of}{}", words.map(|words| format!(": {words}")).unwrap_or_default())
+fn progress_line(progress: &Progress) -> String {
+    let of = progress.total.map(|total| format!(" of {total}")).unwrap_or_default();
+    let words = progress.message.as_deref().map(|text| sanitise::line(text, 120));
+    let words = words.map(|words| format!(": {words}")).unwrap_or_default();
+    format!("{}{of}{words}", progress.progress)
 }
 
 fn message(snapshot: &Snapshot, kinds: &[ListKind]) -> String {

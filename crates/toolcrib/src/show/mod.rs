@@ -2,6 +2,7 @@
 
 mod out;
 pub(crate) mod json;
+pub(crate) mod event;
 pub(crate) mod listing;
 pub(crate) mod content;
 pub(crate) mod diff;

@@ -20,4 +20,6 @@ mod hosts;
 mod pages;
 mod demo;
 mod greeter;
+mod watch;
+mod asking;
 mod peer_session;

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use toolcrib_testkit::{
+    dialogue::Dialogue,
     peers::{HttpPeer, Peer},
     world::World,
 };
@@ -171,4 +172,64 @@ fn peer_session_read_and_prompt() {
         0,
         &["user:", "What's weather in Lyon?"],
     );
+}
+
+/// A person answers the reference server, at a terminal.
+#[test]
+fn peer_session_answers_a_form_at_a_terminal() {
+    let mut session = Session::new();
+    session.world.env("NO_COLOR", "1");
+    let args = ["--config", "crib.toml", "call", "everything.trigger-elicitation-request"];
+    let mut person = Dialogue::at_terminal(&session.world, &args);
+    person.hears("everything asks for input:");
+    person.hears("Answer? [");
+    person.says("yes\n");
+    let answers = [
+        "Ada",
+        "yes",
+        "",
+        "ada@host",
+        "https://a.example",
+        "1815-12-10",
+        "7",
+        "2.5",
+        "Joey",
+        "Drums, piano, 3",
+        "2",
+        "Trout",
+        "Dogs",
+    ];
+    for answer in answers {
+        person.hears("> ");
+        person.says(&format!("{answer}\n"));
+    }
+    let review = person.hears("Send it? [");
+    assert!(
+        review.contains(r#"untitledMultipleSelectEnum = ["Drums","Piano","Violin"]"#),
+        "{review}"
+    );
+    person.says("yes\n");
+    let (code, said, _) = person.ends();
+    assert_eq!(code, Some(0), "{said}");
+    for part in ["- Name: Ada", "- Email: ada@host", "\"hero-2\"", "\"fish-3\"", "\"pet-2\""] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+/// The reference server's updates of a resource, until it is interrupted.
+#[test]
+fn peer_session_watches_lists_and_a_resource() {
+    let session = Session::new();
+    let watch =
+        Dialogue::over_pipes(&session.world, &["--config", "crib.toml", "watch", "modern", "web"]);
+    watch.hears_on_stderr("watching modern, which is ready: it announces ");
+    watch.hears_on_stderr("watching web, which is ready: it announces ");
+    watch.interrupt();
+    assert_eq!(watch.ends().0, Some(130));
+    let uri = "demo://resource/static/document/features.md";
+    let args = ["--config", "crib.toml", "watch", "everything", uri];
+    let mut watch = Dialogue::over_pipes(&session.world, &args);
+    watch.hears("everything  following demo://resource/static/document/features.md\n");
+    watch.interrupt();
+    assert_eq!(watch.ends().0, Some(130));
 }

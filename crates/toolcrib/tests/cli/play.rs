@@ -17,6 +17,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use toolcrib_testkit::{
+    dialogue::Dialogue,
     fake::{Fake, HttpFake},
     traffic::Traffic,
     world::{Run, World},
@@ -224,12 +225,26 @@ impl<'a> Crib<'a> {
 
     /// Runs a command on the configuration.
     pub(crate) fn run(&self, args: &[&str]) -> Run {
+        self.with_config(args, |all| self.world.run(all))
+    }
+
+    /// Starts a command on the configuration, to be talked to over pipes.
+    pub(crate) fn talk(&self, args: &[&str]) -> Dialogue {
+        self.with_config(args, |all| Dialogue::over_pipes(&self.world, all))
+    }
+
+    /// Starts a command on the configuration at a terminal of its own.
+    pub(crate) fn talk_at_terminal(&self, args: &[&str]) -> Dialogue {
+        self.with_config(args, |all| Dialogue::at_terminal(&self.world, all))
+    }
+
+    fn with_config<T>(&self, args: &[&str], start: impl FnOnce(&[&str]) -> T) -> T {
         let config = json!({"mcpServers": self.servers});
         let config = self.world.write("servers.json", &config.to_string());
         let config = config.to_string_lossy();
         let mut all = vec!["--config", &*config];
         all.extend(args);
-        self.world.run(&all)
+        start(&all)
     }
 
     /// Calls a tool with JSON arguments.
