@@ -2,11 +2,12 @@
 
 use serde::Deserialize;
 use toolcrib_core::{
+    level::LogLevel,
     raw::Raw,
     rpc::{RpcError, meta},
 };
 
-use crate::{fault, level::LogLevel};
+use crate::fault;
 
 /// The keys of `_meta` that the serving layer reads; each kept raw until it is judged.
 #[derive(Debug, Default, Deserialize)]

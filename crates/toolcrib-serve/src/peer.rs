@@ -6,14 +6,12 @@
 use serde::Serialize;
 use tokio::sync::mpsc;
 use toolcrib_core::{
+    level::LogLevel,
     raw::Raw,
     rpc::{Params, message, meta, method},
 };
 
-use crate::{
-    ask::{AskError, Asking, Question},
-    level::LogLevel,
-};
+use crate::ask::{AskError, Asking, Question};
 
 /// The client of one request.
 #[derive(Debug, Clone)]

@@ -8,6 +8,7 @@ use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use toolcrib_core::{
+    level::LogLevel,
     limits::Limits,
     raw::Raw,
     rpc::{RpcError, meta, method},
@@ -22,7 +23,6 @@ use crate::{
     era::{EraSupport, modern_versions},
     fault,
     handler::{Handler, Reply, Request},
-    level::LogLevel,
     peer::Peer,
     seal::StateKey,
     session::Session,

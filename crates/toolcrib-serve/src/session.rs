@@ -8,9 +8,9 @@ use std::{
     },
 };
 
-use toolcrib_core::{raw::Raw, version::Version};
+use toolcrib_core::{level::LogLevel, raw::Raw, version::Version};
 
-use crate::{about::Offered, ask::Requests, change::Filter, level::LogLevel, lock::lock};
+use crate::{about::Offered, ask::Requests, change::Filter, lock::lock};
 
 /// Most resources one session may follow.
 const FOLLOWED: usize = 1_000;

@@ -232,7 +232,7 @@ impl Sampled {
 }
 
 /// A folder that a server may work in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Root {
     /// Its `file://` URI.
     pub uri: String,

@@ -6,16 +6,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use toolcrib_core::{
+    ask::Root,
+    level::LogLevel,
     raw::Raw,
     rpc::method,
     version::{Era, Version},
 };
 
 use super::{
-    elicit::{self, Elicited, Root, Sampled, Sampling},
+    elicit::{self, Elicited, Sampled, Sampling},
     failure::Failure,
 };
-use crate::{ask::AskError, handler::Request, level::LogLevel, peer::Peer};
+use crate::{ask::AskError, handler::Request, peer::Peer};
 
 /// What a declared function may use beside its arguments. Take it as the last parameter.
 ///

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use toolcrib_core::{check::schema::ToolCheck, limits::Limits, raw::Raw, version::Era};
+use toolcrib_core::{check::schema, limits::Limits, raw::Raw, version::Era};
 
-use super::{content::Message, schema};
+use super::{content::Message, schema as types};
 use crate::ask::AskError;
 
 /// What a person did with a question.
@@ -38,7 +38,7 @@ enum Action {
 
 /// The parameters that show a form of `T`.
 pub(crate) fn form<T: JsonSchema>(message: &str) -> Result<Raw, AskError> {
-    let schema = schema::form::<T>().map_err(AskError::Unusable)?;
+    let schema = types::form::<T>().map_err(AskError::Unusable)?;
     Ok(form_of(message, &schema))
 }
 
@@ -78,8 +78,7 @@ pub(crate) fn read_form<T: DeserializeOwned>(
         Action::Accept => {
             let content = content.unwrap_or_else(Raw::empty_object);
             let form: Form = params.read().map_err(|error| misfit(error.to_string()))?;
-            ToolCheck::of_schemas("form", form.requested_schema, None, &Limits::default())
-                .arguments(Some(&content))
+            schema::fits(&form.requested_schema, &content, &Limits::default())
                 .map_err(|errors| misfit(errors.to_string()))?;
             content.read().map(Elicited::Accepted).map_err(|error| misfit(error.to_string()))
         }
@@ -149,13 +148,4 @@ impl Sampled {
         let texts: Vec<_> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
         texts.join("\n")
     }
-}
-
-/// A folder or file the client lets the server work in.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Root {
-    /// Where it is, mostly a `file:` URI.
-    pub uri: String,
-    /// What the client calls it.
-    pub name: Option<String>,
 }
