@@ -18,3 +18,4 @@ mod config;
 mod hostile;
 mod demo;
 mod peer_session;
+mod serve_peers;
