@@ -1,4 +1,4 @@
-//! `toolcrib-bench list | fleet | arguments | all [ROUNDS]`: speed and memory against peers.
+//! `toolcrib-bench list | fleet | arguments | serve | all [ROUNDS]`: speed and memory against peers.
 //!
 //! Measurements, not tests: nothing fails when a target is missed, the line says so. See README.md.
 
@@ -10,16 +10,20 @@ mod ours;
 mod list;
 mod fleet;
 mod arguments;
+mod serve;
 
 use measure::{Result, say};
 
-const USAGE: &str = "usage: toolcrib-bench list | fleet | arguments | all [ROUNDS]";
+const USAGE: &str = "usage: toolcrib-bench list | fleet | arguments | serve | all [ROUNDS]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     if let ["one", measurement, side] = args[..] {
         return one(measurement, side);
+    }
+    if let ["host", side, tools] = args[..] {
+        return runtime()?.block_on(serve::host(side, tools.parse()?));
     }
     let (what, rounds) = match args[..] {
         [what] => (what, 15),
@@ -34,10 +38,12 @@ fn main() -> Result<()> {
         "list" => list::report(rounds),
         "fleet" => fleet::report(rounds),
         "arguments" => arguments::report(rounds),
+        "serve" => serve::report(rounds),
         "all" => {
             list::report(rounds)?;
             fleet::report(rounds)?;
-            arguments::report(rounds)
+            arguments::report(rounds)?;
+            serve::report(rounds)
         }
         _ => Err(USAGE.into()),
     }
@@ -45,8 +51,7 @@ fn main() -> Result<()> {
 
 /// One side in this process; its sample goes to standard output.
 fn one(measurement: &str, side: &str) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let sample = runtime.block_on(async {
+    let sample = runtime()?.block_on(async {
         match measurement {
             "list" => list::one(side).await,
             "fleet" => fleet::one(side).await,
@@ -54,4 +59,8 @@ fn one(measurement: &str, side: &str) -> Result<()> {
         }
     })?;
     say(serde_json::to_string(&sample)?)
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }

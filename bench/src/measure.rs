@@ -128,6 +128,15 @@ pub(crate) fn verdict(what: &str, value: f64, target: f64, unit: &str) -> Result
     say(format_args!("{what}: {value:.2}{unit} (target <= {target}{unit}: {word})"))
 }
 
+/// Prints a value beside the least it should be.
+///
+/// # Errors
+/// Standard output is gone.
+pub(crate) fn least(what: &str, value: f64, target: f64, unit: &str) -> Result<()> {
+    let word = if value >= target { "met" } else { "MISSED" };
+    say(format_args!("{what}: {value:.2}{unit} (target >= {target}{unit}: {word})"))
+}
+
 /// Prints one line.
 ///
 /// # Errors

@@ -6,7 +6,10 @@
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
-use serde_json::{Value, value::RawValue};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 use thiserror::Error;
 
 /// Why a value was not made a tree.
@@ -27,7 +30,7 @@ pub struct Raw(Arc<RawValue>);
 impl Raw {
     /// The value `{}`.
     pub fn empty_object() -> Self {
-        Self::from_valid("{}".to_owned())
+        Self::of(&Map::new())
     }
 
     /// Parses `text` as one JSON value.
@@ -40,11 +43,11 @@ impl Raw {
 
     /// Serialises a value of ours.
     pub fn of(value: &impl Serialize) -> Self {
-        Self::from_valid(serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()))
+        to_raw_value(value).map_or_else(|_| Self::null(), Self::from)
     }
 
-    fn from_valid(text: String) -> Self {
-        RawValue::from_string(text).map_or_else(|_| Self::of(&()), Self::from)
+    fn null() -> Self {
+        Self::from(RawValue::NULL)
     }
 
     /// The text as received.

@@ -38,21 +38,23 @@ pub struct ServerAbout {
 
 impl ServerAbout {
     /// The `Implementation` object.
-    pub(crate) fn server_info(&self) -> Raw {
-        #[derive(Serialize)]
-        struct Info<'a> {
-            name: &'a str,
-            version: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            title: Option<&'a str>,
-        }
-        Raw::of(&Info { name: &self.name, version: &self.version, title: self.title.as_deref() })
+    pub(crate) fn server_info(&self) -> Info<'_> {
+        Info { name: &self.name, version: &self.version, title: self.title.as_deref() }
     }
 
     /// The typed view of [`ServerAbout::capabilities`]; nothing when they cannot be read.
     pub(crate) fn offered(&self) -> Offered {
         self.capabilities.read().unwrap_or_default()
     }
+}
+
+/// Who a server says it is.
+#[derive(Debug, Serialize)]
+pub(crate) struct Info<'a> {
+    name: &'a str,
+    version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
 }
 
 /// The capabilities that decide what is served.

@@ -16,7 +16,7 @@ use toolcrib_core::{
 };
 
 use crate::{
-    about::ServerAbout,
+    about::{Info, ServerAbout},
     ask::{Asking, Rounds},
     change::Filter,
     envelope::Envelope,
@@ -285,14 +285,17 @@ pub fn complete(
             | method::RESOURCES_READ
     ) && splice::string_member(result, "resultType")
         .is_none_or(|kind| kind == "complete");
-    let (ttl, scope) = (about.ttl_ms.to_string(), Raw::of(&about.cache_scope));
-    let mut members = vec![("resultType", "\"complete\"")];
+    let mut members = vec![("resultType", "\"complete\"".to_owned())];
     if cacheable {
-        members.extend([("ttlMs", ttl.as_str()), ("cacheScope", scope.get())]);
+        members.push(("ttlMs", about.ttl_ms.to_string()));
+        members.push(("cacheScope", written(&about.cache_scope)?));
     }
-    let info = about.server_info();
-    splice::complete(result, &members, &[(meta::SERVER_INFO, info.get())])
+    splice::complete(result, &members, &[(meta::SERVER_INFO, written(&about.server_info())?)])
         .ok_or_else(|| fault::internal("the server made a result that cannot be read"))
+}
+
+fn written(value: &impl Serialize) -> Result<String, RpcError> {
+    serde_json::to_string(value).map_err(|error| fault::internal(error.to_string()))
 }
 
 fn discovery(about: &ServerAbout) -> Raw {
@@ -317,7 +320,7 @@ fn greeting(about: &ServerAbout, version: Version) -> Raw {
     struct Greeting<'a> {
         protocol_version: &'static str,
         capabilities: &'a Raw,
-        server_info: Raw,
+        server_info: Info<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         instructions: Option<&'a str>,
     }

@@ -2,17 +2,17 @@
 //!
 //! A member that is already there is never replaced.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{
-    Deserializer as _,
+    Deserialize, Deserializer as _,
     de::{MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 use toolcrib_core::raw::Raw;
 
-/// A member to add: key and JSON text.
-pub(crate) type Addition<'a> = (&'a str, &'a str);
+/// A member to add: its key, in which nothing needs an escape, and JSON text.
+pub(crate) type Addition<'a> = (&'a str, String);
 
 /// `object` with each of `members` and, inside `_meta`, each of `meta` that it lacks.
 ///
@@ -24,22 +24,35 @@ pub(crate) fn complete(
 ) -> Option<Raw> {
     let text = object.get();
     let found = scan(text)?;
-    let whole = match found.iter().find(|(key, _)| key == "_meta") {
-        Some((_, value)) => {
-            let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
-            let end = start + value.get().len();
-            let inner = add(value.get(), meta).unwrap_or_else(|| value.get().to_owned());
-            add(&format!("{}{inner}{}", &text[..start], &text[end..]), members)?
+    let added = members.iter().chain(meta).map(|(key, value)| key.len() + value.len() + 4);
+    let mut out = String::with_capacity(text.len() + added.sum::<usize>() + 10);
+    let open = open(text)?;
+    let own = found.iter().find(|(key, _)| key == "_meta").map(|(_, value)| value.get());
+    match own {
+        Some(value) => {
+            let start = value.as_ptr() as usize - text.as_ptr() as usize;
+            out.push_str(&text[..start]);
+            match scan(value) {
+                Some(inner) => {
+                    out.push_str(self::open(value)?);
+                    add(&mut out, &inner, meta);
+                    out.push('}');
+                }
+                None => out.push_str(value),
+            }
+            out.push_str(&open[start + value.len()..]);
         }
-        None if meta.is_empty() => add(text, members)?,
-        None => {
-            let inner = add("{}", meta)?;
-            let mut members = members.to_vec();
-            members.push(("_meta", &inner));
-            add(text, &members)?
-        }
-    };
-    Raw::parse(whole).ok()
+        None => out.push_str(open),
+    }
+    add(&mut out, &found, members);
+    if own.is_none() && !meta.is_empty() {
+        let empty = found.is_empty() && members.is_empty();
+        out.push_str(if empty { "\"_meta\":{" } else { ",\"_meta\":{" });
+        add(&mut out, &[], meta);
+        out.push('}');
+    }
+    out.push('}');
+    Raw::parse(out).ok()
 }
 
 /// The string value of a member, if it has one.
@@ -49,9 +62,13 @@ pub(crate) fn string_member(object: &Raw, key: &str) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-fn add(object: &str, additions: &[Addition<'_>]) -> Option<String> {
-    let found = scan(object)?;
-    let mut out = object.strip_suffix('}')?.trim_end().to_owned();
+/// An object without its end, so that members can follow.
+fn open(object: &str) -> Option<&str> {
+    Some(object.strip_suffix('}')?.trim_end())
+}
+
+/// Adds to an open object what it lacks.
+fn add(out: &mut String, found: &[(Cow<'_, str>, &RawValue)], additions: &[Addition<'_>]) {
     let mut empty = found.is_empty();
     for (key, value) in additions {
         if found.iter().any(|(name, _)| name == key) {
@@ -60,25 +77,26 @@ fn add(object: &str, additions: &[Addition<'_>]) -> Option<String> {
         if !std::mem::take(&mut empty) {
             out.push(',');
         }
-        out.push_str(&serde_json::to_string(key).ok()?);
-        out.push(':');
+        out.push('"');
+        out.push_str(key);
+        out.push_str("\":");
         out.push_str(value);
     }
-    out.push('}');
-    Some(out)
 }
 
-fn scan(object: &str) -> Option<Vec<(String, &RawValue)>> {
+fn scan(object: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+    #[derive(Deserialize)]
+    struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
     struct Members;
     impl<'de> Visitor<'de> for Members {
-        type Value = Vec<(String, &'de RawValue)>;
+        type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
         }
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut out = Vec::new();
-            while let Some(entry) = map.next_entry()? {
-                out.push(entry);
+            while let Some((Key(key), value)) = map.next_entry()? {
+                out.push((key, value));
             }
             Ok(out)
         }
@@ -95,8 +113,8 @@ mod tests {
         let check = |text: &str, expect: &str| {
             let done = complete(
                 &Raw::parse(text).unwrap(),
-                &[("resultType", "\"complete\""), ("ttlMs", "5")],
-                &[("who", "{}")],
+                &[("resultType", "\"complete\"".to_owned()), ("ttlMs", "5".to_owned())],
+                &[("who", "{}".to_owned())],
             );
             assert_eq!(done.unwrap().get(), expect);
         };

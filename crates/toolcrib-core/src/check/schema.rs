@@ -155,16 +155,24 @@ impl ToolCheck {
     /// # Errors
     /// It does not fit, is missing, or the schema cannot be used to tell.
     pub fn result(&self, result: &Raw) -> Result<(), ArgumentErrors> {
-        let Some(output) = &self.output else { return Ok(()) };
-        if result::is_error(result) {
+        if self.output.is_none() || result::is_error(result) {
             return Ok(());
         }
-        match result::structured(result) {
+        self.content(result::structured(result).as_ref())
+    }
+
+    /// Holds the structured content of a result that reports no error against the output schema.
+    ///
+    /// # Errors
+    /// As [`ToolCheck::result`].
+    pub fn content(&self, content: Option<&Raw>) -> Result<(), ArgumentErrors> {
+        let Some(output) = &self.output else { return Ok(()) };
+        match content {
             None => {
                 let problem = "lacks structuredContent, which the tool's outputSchema promises";
                 Err(ArgumentErrors::whole(problem, "", "", ""))
             }
-            Some(content) => output.judge(&content),
+            Some(content) => output.judge(content),
         }
     }
 }

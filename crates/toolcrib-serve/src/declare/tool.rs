@@ -243,13 +243,12 @@ impl Declared {
         if era == Era::Legacy && !self.structured {
             result.structured_content = None;
         }
-        let raw = Raw::of(&result);
-        if era == Era::Modern || self.structured {
-            self.check.result(&raw).map_err(|misfit| {
+        if !result.is_error && (era == Era::Modern || self.structured) {
+            self.check.content(result.structured_content.as_ref()).map_err(|misfit| {
                 tracing::error!(tool = self.name, %misfit, "a result breaks its outputSchema");
                 crate::fault::internal(format!("the tool {:?} broke its outputSchema", self.name))
             })?;
         }
-        complete(&raw, method::TOOLS_CALL, era, about).map(Reply::Complete)
+        complete(&Raw::of(&result), method::TOOLS_CALL, era, about).map(Reply::Complete)
     }
 }

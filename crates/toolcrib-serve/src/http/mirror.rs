@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use toolcrib_core::{
     check::headers,
     limits::Limits,
@@ -37,12 +37,14 @@ impl Mirrored {
     /// Reads it off a request.
     pub(crate) fn of(method: &str, params: Option<&Raw>) -> Self {
         #[derive(Deserialize)]
-        struct Named {
-            name: Option<Raw>,
-            uri: Option<Raw>,
+        struct Named<'a> {
+            #[serde(borrow)]
+            name: Option<&'a RawValue>,
+            #[serde(borrow)]
+            uri: Option<&'a RawValue>,
         }
-        let text = |raw: Option<Raw>| raw.and_then(|raw| raw.read::<String>().ok());
-        let named = || params.and_then(|raw| raw.read::<Named>().ok());
+        let text = |raw: Option<&RawValue>| serde_json::from_str::<String>(raw?.get()).ok();
+        let named = || params.and_then(|raw| raw.view::<Named<'_>>().ok());
         let name = match method {
             method::TOOLS_CALL | method::PROMPTS_GET => named().and_then(|named| text(named.name)),
             method::RESOURCES_READ => named().and_then(|named| text(named.uri)),

@@ -92,10 +92,11 @@ impl Accepts {
         for value in headers.get_all(header::ACCEPT) {
             for range in value.to_str().unwrap_or_default().split(',') {
                 said = true;
-                let media = range.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-                accepts.json |=
-                    matches!(media.as_str(), "*/*" | "application/*" | "application/json");
-                accepts.events |= matches!(media.as_str(), "*/*" | "text/*" | "text/event-stream");
+                let media = range.split(';').next().unwrap_or_default().trim();
+                let is =
+                    |names: [&str; 3]| names.iter().any(|name| media.eq_ignore_ascii_case(name));
+                accepts.json |= is(["*/*", "application/*", "application/json"]);
+                accepts.events |= is(["*/*", "text/*", "text/event-stream"]);
             }
         }
         if said { accepts } else { Self { json: true, events: true } }

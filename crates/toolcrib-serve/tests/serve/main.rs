@@ -10,3 +10,4 @@ mod both;
 mod declared;
 mod asking;
 mod hostile;
+mod conformance;

@@ -23,3 +23,6 @@ mod greeter;
 mod watch;
 mod asking;
 mod peer_session;
+mod seen;
+mod serve_peers;
+mod serve_rmcp;
