@@ -18,4 +18,6 @@ mod config;
 mod hostile;
 mod demo;
 mod peer_session;
+mod seen;
 mod serve_peers;
+mod serve_rmcp;
