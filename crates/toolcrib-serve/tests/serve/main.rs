@@ -6,3 +6,4 @@ mod house;
 mod stdio;
 mod http;
 mod both;
+mod conformance;
