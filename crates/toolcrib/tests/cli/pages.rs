@@ -5,7 +5,7 @@ use std::{fs, process::Command};
 use crate::play::world;
 
 /// Every command, as the help lists them.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "demo",
     "demo-server",
     "inspect",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 19] = [
     "prompt",
     "status",
     "logs",
+    "watch",
     "add",
     "remove",
     "enable",

@@ -296,7 +296,7 @@ pub(crate) fn scenario_of(id: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// A server that answers every connection with these bytes, then closes it or goes on with `rest`
+/// A server that answers every request with these bytes, or once and then goes on with `rest`
 /// for ever. Counts its connections. It lives as long as the test program.
 pub(crate) fn raw_server(head: Vec<u8>, rest: Option<(Vec<u8>, Duration)>) -> (String, Hits) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -309,11 +309,13 @@ pub(crate) fn raw_server(head: Vec<u8>, rest: Option<(Vec<u8>, Duration)>) -> (S
             counted.0.fetch_add(1, Ordering::Relaxed);
             let (head, rest) = (head.clone(), rest.clone());
             thread::spawn(move || {
-                read_request(&mut stream);
-                let mut sent = stream.write_all(&head);
-                while let (Ok(()), Some((bytes, pause))) = (&sent, &rest) {
-                    thread::sleep(*pause);
-                    sent = stream.write_all(bytes);
+                // A client may use the connection again, so it stays as long as the client likes.
+                while read_request(&mut stream) {
+                    let mut sent = stream.write_all(&head);
+                    while let (Ok(()), Some((bytes, pause))) = (&sent, &rest) {
+                        thread::sleep(*pause);
+                        sent = stream.write_all(bytes);
+                    }
                 }
             });
         }
@@ -321,8 +323,8 @@ pub(crate) fn raw_server(head: Vec<u8>, rest: Option<(Vec<u8>, Duration)>) -> (S
     (url, hits)
 }
 
-/// Reads a request to the end of its body: what closes with something unread resets the connection.
-fn read_request(stream: &mut TcpStream) {
+/// Reads a request to the end of its body; false when there is none.
+fn read_request(stream: &mut TcpStream) -> bool {
     let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
         let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
@@ -330,12 +332,12 @@ fn read_request(stream: &mut TcpStream) {
             let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
             let length = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
             if body.len() >= length {
-                return;
+                return true;
             }
         }
         match stream.read(&mut buffer) {
             Ok(read @ 1..) => request.extend_from_slice(&buffer[..read]),
-            _ => return,
+            _ => return false,
         }
     }
 }
