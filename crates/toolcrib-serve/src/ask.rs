@@ -7,10 +7,11 @@
 //! is known by then. Nothing is asked that the client did not declare.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    fmt,
     sync::{
         Arc, Mutex, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -27,7 +28,11 @@ use toolcrib_core::{
     rpc::{Params, ReplyId, RpcError, error, message, method},
 };
 
-use crate::{fault, lock::lock, seal::StateKey};
+use crate::{
+    fault,
+    lock::lock,
+    seal::{StateKeeping, StateKey},
+};
 
 /// Why the client gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -47,9 +52,13 @@ pub enum AskError {
     /// It took longer than the server waits.
     #[error("the client took too long to answer")]
     Late,
-    /// Nothing can be asked in the course of this request.
-    #[error("nothing can be asked in the course of this request")]
+    /// Nothing can be asked here: the request is none that may ask, the client reads no stream, or
+    /// the question stands inside of `once`.
+    #[error("nothing can be asked here")]
     Impossible,
+    /// The request asked under this key before: a modern client would be given the same answer.
+    #[error("the key {0:?} was asked under before; give each question of a request its own")]
+    Repeated(String),
 }
 
 impl From<AskError> for RpcError {
@@ -60,17 +69,34 @@ impl From<AskError> for RpcError {
                 AskError::Undeclared(required.clone()).to_string(),
             )
             .with_data(&json!({ "requiredCapabilities": required })),
-            AskError::Refused(refusal) => Self::new(refusal.code, refusal.message),
+            // Its code means something between client and server only.
+            AskError::Refused(RpcError { code, ref message, .. }) => {
+                fault::internal(error.to_string())
+                    .with_data(&json!({ "client": { "code": code, "message": message } }))
+            }
             AskError::Unusable(why) => fault::invalid_params(why),
             other => fault::internal(other.to_string()),
         }
     }
 }
 
+tokio::task_local! {
+    /// Set while something is done that later rounds skip: a question there would be asked for ever.
+    static NO_QUESTIONS: ();
+}
+
 /// How a request reaches its client with questions.
 #[derive(Debug, Clone)]
-pub(crate) enum Asking {
-    /// Not at all.
+pub(crate) struct Asking {
+    pub(crate) way: Way,
+    /// The keys asked under in this run of the handler.
+    used: Arc<Mutex<HashSet<String>>>,
+}
+
+/// The way of a question to the client.
+#[derive(Debug, Clone)]
+pub(crate) enum Way {
+    /// There is none.
     Impossible,
     /// By rounds.
     Rounds(Arc<Rounds>),
@@ -79,6 +105,10 @@ pub(crate) enum Asking {
 }
 
 impl Asking {
+    pub(crate) fn new(way: Way) -> Self {
+        Self { way, used: Arc::default() }
+    }
+
     /// Asks, once `capabilities` are known to cover it. `key` names the question within its request
     /// and must be the same in every round.
     pub(crate) async fn ask(
@@ -91,14 +121,41 @@ impl Asking {
         if let Some(required) = question.lacks(capabilities) {
             return Err(AskError::Undeclared(required));
         }
-        match self {
-            Self::Impossible => Err(AskError::Impossible),
-            Self::Rounds(rounds) => rounds.ask(key, question).await,
-            Self::Requests(requests, patience) => {
+        if NO_QUESTIONS.try_with(|()| ()).is_ok() {
+            return Err(AskError::Impossible);
+        }
+        if !lock(&self.used).insert(key.to_owned()) {
+            return Err(AskError::Repeated(key.to_owned()));
+        }
+        match &self.way {
+            Way::Impossible => Err(AskError::Impossible),
+            Way::Rounds(rounds) => rounds.ask(key, question).await,
+            Way::Requests(requests, patience) => {
                 timeout(*patience, requests.ask(out, question)).await.unwrap_or(Err(AskError::Late))
             }
         }
     }
+}
+
+impl Asking {
+    /// Does something that is not to be broken off by a question polled beside it, and may ask
+    /// nothing itself.
+    pub(crate) async fn undisturbed<T>(&self, work: impl Future<Output = T>) -> T {
+        let _working = match &self.way {
+            Way::Rounds(rounds) => Some(Working::begin(rounds)),
+            Way::Impossible | Way::Requests(..) => None,
+        };
+        NO_QUESTIONS.scope((), work).await
+    }
+}
+
+/// Most values that declared capabilities may hold to be read.
+const CAPABILITIES: usize = 10_000;
+
+/// True when `capabilities` have a value at this JSON Pointer.
+pub(crate) fn declares(capabilities: &Raw, pointer: &str) -> bool {
+    let declared = capabilities.tree(CAPABILITIES).unwrap_or_default();
+    declared.pointer(pointer).is_some_and(|value| !value.is_null())
 }
 
 /// One question: a method of the client and its parameters.
@@ -118,7 +175,7 @@ impl Question<'_> {
             tools: Option<Value>,
             include_context: Option<String>,
         }
-        let declared: Value = capabilities.read().unwrap_or_default();
+        let declared = capabilities.tree(CAPABILITIES).unwrap_or_default();
         let has = |path: &str| declared.pointer(path).is_some_and(|value| !value.is_null());
         let asked: Asked = self.params.read().unwrap_or_default();
         match self.method {
@@ -147,31 +204,44 @@ impl Question<'_> {
 pub(crate) struct Rounds {
     method: String,
     params: Option<Raw>,
-    key: Option<StateKey>,
+    key: Arc<StateKeeping>,
+    most_values: usize,
     known: OnceLock<Result<Known, AskError>>,
     asked: Mutex<BTreeMap<String, Raw>>,
     noted: Mutex<BTreeMap<String, Raw>>,
-    asks: Notify,
+    /// How much runs that no question may break off.
+    working: AtomicUsize,
+    stirs: Notify,
 }
 
 /// What earlier rounds brought.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Known {
+    /// What the last round asked under.
+    asked: BTreeSet<String>,
     answers: BTreeMap<String, Raw>,
     notes: BTreeMap<String, Raw>,
 }
 
 impl Rounds {
-    pub(crate) fn new(method: &str, params: Option<Raw>, key: Option<StateKey>) -> Self {
+    /// `most_values` bounds what its parameters may hold to be compared with those of a later round.
+    pub(crate) fn new(
+        method: &str,
+        params: Option<Raw>,
+        key: Arc<StateKeeping>,
+        most_values: usize,
+    ) -> Self {
         Self {
             method: method.to_owned(),
             params,
             key,
+            most_values,
             known: OnceLock::new(),
             asked: Mutex::default(),
             noted: Mutex::default(),
-            asks: Notify::new(),
+            working: AtomicUsize::new(0),
+            stirs: Notify::new(),
         }
     }
 
@@ -181,7 +251,7 @@ impl Rounds {
         }
         let request = json!({ "method": question.method, "params": question.params });
         lock(&self.asked).insert(key.to_owned(), Raw::of(&request));
-        self.asks.notify_one();
+        self.stirs.notify_one();
         // The request ends here; whoever polls it drops it.
         std::future::pending().await
     }
@@ -196,9 +266,17 @@ impl Rounds {
         lock(&self.noted).insert(key.to_owned(), value);
     }
 
-    /// Resolves once something was asked that is not known.
+    /// Resolves once something was asked that is not known, and nothing runs that is to be done
+    /// once.
     pub(crate) async fn asked(&self) {
-        self.asks.notified().await;
+        while lock(&self.asked).is_empty() || self.working.load(Ordering::Acquire) > 0 {
+            self.stirs.notified().await;
+        }
+    }
+
+    /// True when what the client answered went into this run.
+    pub(crate) fn is_answered(&self) -> bool {
+        matches!(self.known.get(), Some(Ok(known)) if !known.answers.is_empty())
     }
 
     /// The result that asks the client.
@@ -207,7 +285,8 @@ impl Rounds {
         let mut known = self.known()?.clone();
         known.notes.append(&mut lock(&self.noted));
         let requests = std::mem::take(&mut *lock(&self.asked));
-        let state = key.seal(&self.purpose(), &known);
+        known.asked = requests.keys().cloned().collect();
+        let state = key.seal(&self.purpose()?, &known);
         Ok(Raw::of(&json!({
             "resultType": "input_required",
             "inputRequests": requests,
@@ -231,37 +310,67 @@ impl Rounds {
         let unusable = |why: String| AskError::Unusable(why);
         let Some(params) = &self.params else { return Ok(Known::default()) };
         let retry: Retry = params.read().map_err(|error| unusable(error.to_string()))?;
-        let mut known = match retry.request_state {
-            None => Known::default(),
-            Some(state) => self
-                .state_key()
-                .map_err(|error| unusable(error.message))?
-                .open::<Known>(&self.purpose(), &state)
-                .map_err(|why| unusable(format!("requestState cannot be used: {why}")))?,
+        let answers = retry.input_responses.unwrap_or_default();
+        let Some(state) = retry.request_state else {
+            // Given before anything was asked: as good as the answer to a question.
+            return Ok(Known { answers, ..Known::default() });
         };
-        known.answers.extend(retry.input_responses.unwrap_or_default());
+        let mut known = self
+            .state_key()
+            .map_err(|error| unusable(error.message))?
+            .open::<Known>(&self.purpose()?, &state)
+            .map_err(|why| unusable(format!("requestState cannot be used: {why}")))?;
+        // What was settled in an earlier round stays as it was.
+        for (key, answer) in answers {
+            if known.asked.contains(&key) {
+                known.answers.entry(key).or_insert(answer);
+            }
+        }
         Ok(known)
     }
 
     fn state_key(&self) -> Result<StateKey, RpcError> {
-        self.key.clone().map_or_else(StateKey::of_process, Ok).map_err(|error| {
+        self.key.get().map_err(|error| {
             tracing::error!(%error, "no random bytes for a key");
             fault::internal("the server cannot ask for anything now")
         })
     }
 
     /// Method, name and arguments: a state is for one request only.
-    fn purpose(&self) -> String {
-        let mut params: Value =
-            self.params.as_ref().and_then(|raw| raw.read().ok()).unwrap_or_default();
-        if let Value::Object(members) = &mut params {
-            for own in ["_meta", "inputResponses", "requestState"] {
-                members.shift_remove(own);
+    fn purpose(&self) -> Result<String, AskError> {
+        let unusable = |error: &dyn fmt::Display| {
+            AskError::Unusable(format!("the parameters cannot be compared: {error}"))
+        };
+        let mut own = Vec::new();
+        if let Some(params) = &self.params {
+            for (key, raw) in message::members(params).map_err(|error| unusable(&error))? {
+                if !matches!(key.as_str(), "_meta" | "inputResponses" | "requestState") {
+                    let mut value = raw.tree(self.most_values).map_err(|error| unusable(&error))?;
+                    // Whoever sends it again may order its members differently.
+                    value.sort_all_objects();
+                    own.push((key, value));
+                }
             }
         }
-        // Whoever sends it again may order its members differently.
-        params.sort_all_objects();
-        format!("{} {params}", self.method)
+        own.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(format!("{} {}", self.method, Raw::of(&own).get()))
+    }
+}
+
+/// Something that no question may break off.
+struct Working<'a>(&'a Rounds);
+
+impl<'a> Working<'a> {
+    fn begin(rounds: &'a Rounds) -> Self {
+        rounds.working.fetch_add(1, Ordering::AcqRel);
+        Self(rounds)
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.working.fetch_sub(1, Ordering::AcqRel);
+        self.0.stirs.notify_one();
     }
 }
 
@@ -298,7 +407,11 @@ impl Requests {
         out.send(message::request(id, question.method, &params))
             .await
             .map_err(|_| AskError::Gone)?;
-        let outcome = answer.await;
+        // Without a stream the client never saw the question.
+        let outcome = tokio::select! {
+            outcome = answer => outcome,
+            () = out.closed() => return Err(AskError::Gone),
+        };
         asked.over = true;
         outcome.map_err(|_| AskError::Gone)?.map_err(AskError::Refused)
     }
@@ -369,13 +482,19 @@ mod tests {
 
     #[test]
     fn a_state_is_for_one_request_whatever_the_order_of_its_members() {
-        let rounds =
-            |params: &str| Rounds::new(method::TOOLS_CALL, Some(Raw::parse(params).unwrap()), None);
+        let rounds = |params: &str| {
+            Rounds::new(method::TOOLS_CALL, Raw::parse(params).ok(), Arc::default(), 100)
+        };
         let first = rounds(r#"{"name":"a","arguments":{"x":1,"y":{"b":1,"a":2}},"_meta":{"k":1}}"#);
         let same =
             rounds(r#"{"arguments":{"y":{"a":2,"b":1},"x":1},"name":"a","requestState":"s"}"#);
         let other = rounds(r#"{"name":"a","arguments":{"x":2,"y":{"b":1,"a":2}}}"#);
         assert_eq!(first.purpose(), same.purpose());
         assert_ne!(first.purpose(), other.purpose());
+        // What cannot be compared is for nothing.
+        let deep = format!(r#"{{"name":"a","junk":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+        assert!(rounds(&deep).purpose().is_err());
+        assert!(rounds(r#"{"name":"a","junk":1e400}"#).purpose().is_err());
+        assert!(rounds(&format!(r#"{{"junk":[{}0]}}"#, "0,".repeat(200))).purpose().is_err());
     }
 }

@@ -62,6 +62,12 @@ impl Exchange {
         Self { notes, state: State::Running(Box::pin(running)) }
     }
 
+    /// Nobody reads what it tells any more: questions end, notes are dropped.
+    pub(crate) fn hang_up(&mut self) {
+        self.notes.close();
+        while self.notes.try_recv().is_ok() {}
+    }
+
     /// The next message; `None` after the answer. Nothing is lost when the future is dropped.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         if let State::Running(running) = &mut self.state {

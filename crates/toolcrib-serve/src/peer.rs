@@ -11,7 +11,7 @@ use toolcrib_core::{
     rpc::{Params, message, meta, method},
 };
 
-use crate::ask::{AskError, Asking, Question};
+use crate::ask::{AskError, Asking, Question, Way};
 
 /// The client of one request.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ impl Peer {
     ///
     /// A legacy client is waited for. A modern one sends the whole request again with its answer,
     /// so this future is dropped where it waits and the handler begins anew: ask under the same
-    /// keys each time, and do what must happen once only after the last question, or keep what it
+    /// keys each time, a key for each question, and do what must happen once only after the last question, or keep what it
     /// gave by [`Peer::set_note`]. Questions polled together are asked together.
     ///
     /// # Errors
@@ -90,16 +90,16 @@ impl Peer {
     /// # Errors
     /// What the client sent back cannot be used.
     pub fn note(&self, key: &str) -> Result<Option<Raw>, AskError> {
-        match &self.asking {
-            Asking::Rounds(rounds) => rounds.note(key),
-            Asking::Impossible | Asking::Requests(..) => Ok(None),
+        match &self.asking.way {
+            Way::Rounds(rounds) => rounds.note(key),
+            Way::Impossible | Way::Requests(..) => Ok(None),
         }
     }
 
     /// Notes something for the rounds to come. The client carries it; it can read it and cannot
     /// change it.
     pub fn set_note(&self, key: &str, value: Raw) {
-        if let Asking::Rounds(rounds) = &self.asking {
+        if let Way::Rounds(rounds) = &self.asking.way {
             rounds.set_note(key, value);
         }
     }

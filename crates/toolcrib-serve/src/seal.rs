@@ -19,7 +19,7 @@ const LIFETIME_S: u64 = 3_600;
 
 /// The key that `requestState` is sealed with (specification, basic/patterns/mrtr).
 ///
-/// Without one every process makes its own. Replicas that answer for each other need the same.
+/// Without one every endpoint makes its own. Replicas that answer for each other need the same.
 #[derive(Clone)]
 pub struct StateKey([u8; 32]);
 
@@ -27,17 +27,6 @@ impl StateKey {
     /// A key of 32 random bytes that every replica has.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
-    }
-
-    /// The key of this process, made on first use.
-    pub(crate) fn of_process() -> io::Result<Self> {
-        static KEY: OnceLock<[u8; 32]> = OnceLock::new();
-        if let Some(bytes) = KEY.get() {
-            return Ok(Self(*bytes));
-        }
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        Ok(Self(*KEY.get_or_init(|| bytes)))
     }
 
     /// Seals `content`, to be opened for the same `purpose` only.
@@ -74,6 +63,29 @@ impl StateKey {
         mac.update(&Sha256::digest(purpose));
         mac.update(text);
         mac
+    }
+}
+
+/// The key of one endpoint: as it was given, or made on first use.
+#[derive(Debug, Default)]
+pub(crate) struct StateKeeping(OnceLock<StateKey>);
+
+impl StateKeeping {
+    pub(crate) fn new(key: Option<StateKey>) -> Self {
+        Self(key.map_or_else(OnceLock::new, OnceLock::from))
+    }
+
+    /// The key.
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub(crate) fn get(&self) -> io::Result<StateKey> {
+        if let Some(key) = self.0.get() {
+            return Ok(key.clone());
+        }
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+        Ok(self.0.get_or_init(|| StateKey::new(bytes)).clone())
     }
 }
 

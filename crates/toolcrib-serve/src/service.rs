@@ -16,15 +16,15 @@ use toolcrib_core::{
 };
 
 use crate::{
-    about::{Info, ServerAbout},
-    ask::{Asking, Rounds},
+    about::{CacheScope, Info, ServerAbout},
+    ask::{Asking, Rounds, Way},
     change::Filter,
     envelope::Envelope,
     era::{EraSupport, modern_versions},
     fault,
     handler::{Handler, Reply, Request},
     peer::Peer,
-    seal::StateKey,
+    seal::StateKeeping,
     session::Session,
     splice,
     stop::Stop,
@@ -39,7 +39,7 @@ pub(crate) struct Service {
     pub(crate) request: Duration,
     /// How long a legacy client may take to answer a question.
     pub(crate) answer: Duration,
-    pub(crate) state_key: Option<StateKey>,
+    pub(crate) state_key: Arc<StateKeeping>,
     pub(crate) stop: Stop,
 }
 
@@ -186,7 +186,7 @@ impl Service {
                     level: offered.logging().then(|| session.level()),
                     capabilities: session.capabilities.clone(),
                     client_info: session.client_info.clone(),
-                    asking: Asking::Requests(Arc::clone(&session.requests), self.answer),
+                    asking: Asking::new(Way::Requests(Arc::clone(&session.requests), self.answer)),
                 })));
             }
         }
@@ -194,11 +194,14 @@ impl Service {
     }
 
     fn rounds(&self, method: &str, params: Option<&Raw>) -> Asking {
-        if method::may_ask_for_input(method) {
-            Asking::Rounds(Arc::new(Rounds::new(method, params.cloned(), self.state_key.clone())))
+        let way = if method::may_ask_for_input(method) {
+            let key = Arc::clone(&self.state_key);
+            let most = self.limits.judged_values;
+            Way::Rounds(Arc::new(Rounds::new(method, params.cloned(), key, most)))
         } else {
-            Asking::Impossible
-        }
+            Way::Impossible
+        };
+        Asking::new(way)
     }
 
     fn start(&self, params: Option<&Raw>) -> Route {
@@ -226,9 +229,9 @@ impl Service {
     /// that never ends.
     pub(crate) async fn run(&self, request: Request, peer: Peer) -> Result<Raw, RpcError> {
         let (method, era) = (request.method.clone(), request.era);
-        let rounds = match &peer.asking {
-            Asking::Rounds(rounds) => Some(Arc::clone(rounds)),
-            Asking::Impossible | Asking::Requests(..) => None,
+        let rounds = match &peer.asking.way {
+            Way::Rounds(rounds) => Some(Arc::clone(rounds)),
+            Way::Impossible | Way::Requests(..) => None,
         };
         let handled = AssertUnwindSafe(async { self.handler.handle(request, peer).await });
         let handled = async {
@@ -238,7 +241,7 @@ impl Service {
             })
         };
         let ended = async {
-            let Some(rounds) = rounds else { return handled.await };
+            let Some(rounds) = &rounds else { return handled.await };
             tokio::select! {
                 biased;
                 reply = handled => reply,
@@ -252,7 +255,15 @@ impl Service {
         })?;
         match reply {
             Reply::Complete(raw) => Ok(raw),
-            Reply::Plain(raw) => complete(&raw, &method, era, &self.handler.about()),
+            Reply::Plain(raw) => {
+                let mut about = self.handler.about();
+                if rounds.is_some_and(|rounds| rounds.is_answered()) {
+                    // Made from answers of one client, it is nothing to keep (server/caching).
+                    let (ttl_ms, cache_scope) = (0, CacheScope::Private);
+                    about = Arc::new(ServerAbout { ttl_ms, cache_scope, ..(*about).clone() });
+                }
+                complete(&raw, &method, era, &about)
+            }
         }
     }
 }

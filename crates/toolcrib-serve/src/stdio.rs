@@ -33,7 +33,7 @@ use crate::{
     handler::Handler,
     listening::Listening,
     lock::lock,
-    seal::StateKey,
+    seal::{StateKeeping, StateKey},
     service::{Route, Service},
     session::Session,
     stop::Stopper,
@@ -95,7 +95,7 @@ pub async fn serve_stdio(
         limits: options.limits,
         request: Duration::from_millis(options.request_ms),
         answer: Duration::from_millis(options.answer_ms),
-        state_key: options.state_key,
+        state_key: Arc::new(StateKeeping::new(options.state_key)),
         stop,
     };
     let mut pipe = Pipe {

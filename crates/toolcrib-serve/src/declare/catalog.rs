@@ -54,6 +54,26 @@ impl From<Prompt> for Item {
     }
 }
 
+/// An item that was checked.
+pub(crate) enum Declared {
+    Tool(Box<tool::Declared>),
+    Resource(DeclaredResource),
+    Template(Box<DeclaredTemplate>),
+    Prompt(Box<DeclaredPrompt>),
+}
+
+impl Item {
+    /// Checks it as a client would.
+    pub(crate) fn declare(self) -> Result<Declared, DeclareError> {
+        Ok(match self {
+            Self::Tool(tool) => Declared::Tool(Box::new(tool.declare()?)),
+            Self::Resource(resource) => Declared::Resource(resource.declare()?),
+            Self::Template(template) => Declared::Template(Box::new(template.declare()?)),
+            Self::Prompt(prompt) => Declared::Prompt(Box::new(prompt.declare()?)),
+        })
+    }
+}
+
 /// What a server says of itself and offers, at one moment.
 #[derive(Clone)]
 pub(crate) struct Catalog {
@@ -83,26 +103,25 @@ impl Catalog {
     }
 
     /// Adds an item, and says which list it is in.
-    pub(crate) fn add(&mut self, item: Item) -> Result<ListKind, DeclareError> {
-        let kind = match item {
-            Item::Tool(tool) => {
-                put(&mut self.tools, tool.declare()?)?;
+    pub(crate) fn add(&mut self, item: Declared) -> Result<ListKind, DeclareError> {
+        Ok(match item {
+            Declared::Tool(tool) => {
+                put(&mut self.tools, *tool)?;
                 ListKind::Tools
             }
-            Item::Resource(resource) => {
-                put(&mut self.resources, resource.declare()?)?;
+            Declared::Resource(resource) => {
+                put(&mut self.resources, resource)?;
                 ListKind::Resources
             }
-            Item::Template(template) => {
-                put(&mut self.templates, template.declare()?)?;
+            Declared::Template(template) => {
+                put(&mut self.templates, *template)?;
                 ListKind::Resources
             }
-            Item::Prompt(prompt) => {
-                put(&mut self.prompts, prompt.declare()?)?;
+            Declared::Prompt(prompt) => {
+                put(&mut self.prompts, *prompt)?;
                 ListKind::Prompts
             }
-        };
-        Ok(kind)
+        })
     }
 
     /// Brings the capabilities up to date. One that was declared once stays, since a client may
@@ -141,16 +160,16 @@ impl Catalog {
 
 fn put<T: Shelved>(shelf: &mut Arc<Shelf<T>>, item: T) -> Result<(), DeclareError> {
     let key = item.key().to_owned();
-    let grown = shelf.with(item).ok_or(DeclareError::Taken { kind: T::KIND, key })?;
-    *shelf = Arc::new(grown);
-    Ok(())
+    if Arc::make_mut(shelf).add(item) {
+        Ok(())
+    } else {
+        Err(DeclareError::Taken { kind: T::KIND, key })
+    }
 }
 
 /// Takes an item away; false when it is not there.
 pub(crate) fn take<T: Shelved>(shelf: &mut Arc<Shelf<T>>, key: &str) -> bool {
-    let Some(shrunk) = shelf.without(key) else { return false };
-    *shelf = Arc::new(shrunk);
-    true
+    shelf.get(key).is_some() && Arc::make_mut(shelf).remove(key)
 }
 
 /// The catalog of a running server, and who hears of its changes.

@@ -17,7 +17,11 @@ use super::{
     elicit::{self, Elicited, Sampled, Sampling},
     failure::Failure,
 };
-use crate::{ask::AskError, handler::Request, peer::Peer};
+use crate::{
+    ask::{AskError, declares},
+    handler::Request,
+    peer::Peer,
+};
 
 /// What a declared function may use beside its arguments. Take it as the last parameter.
 ///
@@ -60,8 +64,7 @@ impl Context {
     /// True when the client declared this capability: a JSON Pointer into its `ClientCapabilities`,
     /// such as `/sampling` or `/elicitation/url`.
     pub fn client_has(&self, pointer: &str) -> bool {
-        let declared: Value = self.peer.client_capabilities().read().unwrap_or_default();
-        declared.pointer(pointer).is_some_and(|value| !value.is_null())
+        declares(self.peer.client_capabilities(), pointer)
     }
 
     /// Asks the person to fill in a form of `T`: a flat struct of text, numbers, flags and choices.
@@ -132,7 +135,8 @@ impl Context {
     }
 
     /// Does `work` once for the whole request, however many rounds its questions take: a later round
-    /// gets what the first one gave. The client carries that value and can read it.
+    /// gets what the first one gave. A question that is polled beside it waits until it is done; in
+    /// it nothing can be asked. The client carries the value and can read it.
     ///
     /// # Errors
     /// The work failed, or what the client sent back cannot be used.
@@ -144,7 +148,7 @@ impl Context {
         if let Some(noted) = self.peer.note(key)? {
             return Ok(noted.read()?);
         }
-        let value = work.await?;
+        let value = self.peer.asking.undisturbed(work).await?;
         self.peer.set_note(key, Raw::of(&value));
         Ok(value)
     }

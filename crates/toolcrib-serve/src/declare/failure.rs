@@ -6,7 +6,10 @@ use toolcrib_core::rpc::RpcError;
 
 use crate::ask::AskError;
 
-/// Why a declared function gave no result. Every error converts into it by `?`.
+/// Why a declared function gave no result. Whatever implements [`Error`] converts into it by `?`; for
+/// the rest (`anyhow::Error`, `Box<dyn Error>`, a `String`) there is `.map_err(Failure::new)?`.
+///
+/// The client is told what the error itself says; what caused it is logged only.
 ///
 /// From a tool it becomes a result with `isError`, which a model reads and can act on; an
 /// [`RpcError`] and an [`AskError`] stay errors of the protocol. From a resource or a prompt it
@@ -21,8 +24,8 @@ enum Kind {
 
 impl Failure {
     /// In words that help whoever called to do better.
-    pub fn new(words: impl Into<String>) -> Self {
-        Self(Kind::Words(words.into()))
+    pub fn new(words: impl fmt::Display) -> Self {
+        Self(Kind::Words(words.to_string()))
     }
 
     /// There is no such resource.
@@ -61,15 +64,20 @@ impl fmt::Debug for Failure {
 
 impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        let boxed: Box<dyn Error + Send + Sync> = Box::new(error);
-        let boxed = match boxed.downcast::<RpcError>() {
-            Ok(error) => return Self(Kind::Protocol(*error)),
-            Err(other) => other,
-        };
-        match boxed.downcast::<AskError>() {
-            Ok(error) => Self(Kind::Protocol((*error).into())),
-            Err(other) => Self(Kind::Words(chain(other.as_ref()))),
+        let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+        while let Some(one) = cause {
+            if let Some(error) = one.downcast_ref::<RpcError>() {
+                return Self(Kind::Protocol(error.clone()));
+            }
+            if let Some(error) = one.downcast_ref::<AskError>() {
+                return Self(Kind::Protocol(error.clone().into()));
+            }
+            cause = one.source();
         }
+        if let Some(cause) = error.source() {
+            tracing::warn!(%error, cause = %chain(cause), "a declared function failed");
+        }
+        Self(Kind::Words(error.to_string()))
     }
 }
 

@@ -37,7 +37,8 @@ where
     let call = erasing.call;
     let reader: Reader = Arc::new(move |uri, variables, context| {
         let called = call(variables, context);
-        Box::pin(async move { called.await.map_err(Failure::new)?.into_contents(&uri) })
+        // A variable that does not fit means that there is no such resource.
+        Box::pin(async move { called.await.map_err(|_| Failure::not_found())?.into_contents(&uri) })
     });
     (erasing.derived, reader)
 }
@@ -320,6 +321,9 @@ impl DeclaredTemplate {
     }
 }
 
+/// Longest text that is read as a number.
+const NUMBER_BYTES: usize = 64;
+
 /// Texts as the values a schema expects: a text that is a number or a flag, where one is wanted.
 pub(crate) fn typed(schema: &Value, texts: BTreeMap<String, String>) -> Raw {
     let wants = |name: &str, kind: &str| {
@@ -327,14 +331,17 @@ pub(crate) fn typed(schema: &Value, texts: BTreeMap<String, String>) -> Raw {
         wanted == kind || wanted.as_array().is_some_and(|all| all.iter().any(|one| one == kind))
     };
     let values = texts.into_iter().map(|(name, text)| {
-        let read = serde_json::from_str::<Value>(&text).ok().filter(|value| match value {
-            Value::Number(_) => wants(&name, "integer") || wants(&name, "number"),
-            Value::Bool(_) => wants(&name, "boolean"),
-            _ => false,
-        });
-        let as_text = wants(&name, "string");
-        let value = read.filter(|_| !as_text).unwrap_or(Value::String(text));
-        (name, value)
+        let value = if wants(&name, "string") {
+            None
+        } else if wants(&name, "boolean") && matches!(text.as_str(), "true" | "false") {
+            Some(Value::Bool(text == "true"))
+        } else if text.len() <= NUMBER_BYTES && (wants(&name, "integer") || wants(&name, "number"))
+        {
+            serde_json::from_str(&text).ok().map(Value::Number)
+        } else {
+            None
+        };
+        (name, value.unwrap_or(Value::String(text)))
     });
     Raw::of(&values.collect::<Map<_, _>>())
 }

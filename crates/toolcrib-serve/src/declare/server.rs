@@ -21,7 +21,6 @@ use crate::{
     fault,
     handler::{Answer, Handler, Reply, Request},
     peer::Peer,
-    service::complete,
 };
 
 /// A server made of declarations. Every clone is the same server.
@@ -108,7 +107,7 @@ impl ServerBuilder {
         catalog.logging = self.logging;
         catalog.follows = self.follows;
         for item in self.items {
-            catalog.add(item)?;
+            catalog.add(item.declare()?)?;
         }
         catalog.declare_capabilities();
         Ok(Server(Shared::new(catalog)))
@@ -140,7 +139,9 @@ impl Server {
     /// # Errors
     /// As [`ServerBuilder::build`].
     pub fn add(&self, item: impl Into<Item>) -> Result<(), DeclareError> {
-        self.0.change(|catalog| catalog.add(item.into()).map(Some)).map(|_| ())
+        // Checked before anybody has to wait for the change.
+        let item = item.into().declare()?;
+        self.0.change(|catalog| catalog.add(item).map(Some)).map(|_| ())
     }
 
     /// Removes a tool; false when there is none of this name.
@@ -196,11 +197,7 @@ impl Server {
                 let context = self.context(&request, peer);
                 tool.call(arguments, context, &catalog.about).await
             }
-            method::RESOURCES_READ => {
-                let read = self.read(&catalog, &request, peer).await?;
-                let (era, about) = (request.era, &catalog.about);
-                complete(&read, method::RESOURCES_READ, era, about).map(Reply::Complete)
-            }
+            method::RESOURCES_READ => self.read(&catalog, &request, peer).await.map(Reply::Plain),
             method::PROMPTS_GET => {
                 let Get { name, arguments } = request.read()?;
                 let prompt = catalog.prompts.get(&name).ok_or_else(|| unknown("prompt", &name))?;

@@ -1,7 +1,7 @@
 //! The items of one list, and its pages as text made once per change.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, hash_map::Entry},
     sync::{Arc, Mutex},
 };
 
@@ -38,33 +38,37 @@ impl<T> Default for Shelf<T> {
     }
 }
 
-impl<T: Shelved> Shelf<T> {
-    /// This shelf and one more item; `None` when its key is taken.
-    pub(crate) fn with(&self, item: T) -> Option<Self> {
-        let mut shelf = self.copy();
-        if shelf.numbers.insert(item.key().to_owned(), shelf.next).is_some() {
-            return None;
-        }
-        shelf.items.insert(shelf.next, Arc::new(item));
-        shelf.next += 1;
-        Some(shelf)
-    }
-
-    /// This shelf without one item; `None` when it is not there.
-    pub(crate) fn without(&self, key: &str) -> Option<Self> {
-        let mut shelf = self.copy();
-        let number = shelf.numbers.remove(key)?;
-        shelf.items.remove(&number);
-        Some(shelf)
-    }
-
-    fn copy(&self) -> Self {
+impl<T> Clone for Shelf<T> {
+    /// The same items; pages are written anew.
+    fn clone(&self) -> Self {
         Self {
             next: self.next,
             items: self.items.clone(),
             numbers: self.numbers.clone(),
             pages: Mutex::default(),
         }
+    }
+}
+
+impl<T: Shelved> Shelf<T> {
+    /// Adds an item; false when its key is taken.
+    pub(crate) fn add(&mut self, item: T) -> bool {
+        match self.numbers.entry(item.key().to_owned()) {
+            Entry::Occupied(_) => return false,
+            Entry::Vacant(free) => free.insert(self.next),
+        };
+        self.items.insert(self.next, Arc::new(item));
+        self.next += 1;
+        self.pages = Mutex::default();
+        true
+    }
+
+    /// Takes an item away; false when it is not there.
+    pub(crate) fn remove(&mut self, key: &str) -> bool {
+        let Some(number) = self.numbers.remove(key) else { return false };
+        self.items.remove(&number);
+        self.pages = Mutex::default();
+        true
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -186,18 +190,20 @@ mod tests {
     #[test]
     fn a_walk_meets_every_item_whatever_changes_meanwhile() {
         let words = ["a", "b", "c", "d", "e"];
-        let shelf = words
-            .into_iter()
-            .fold(Shelf::default(), |shelf, word| shelf.with(Word(word, Raw::of(&word))).unwrap());
+        let mut shelf = Shelf::default();
+        for word in words {
+            assert!(shelf.add(Word(word, Raw::of(&word))));
+        }
         for size in 1..=6 {
             assert_eq!(walk(&shelf, None, size), words, "{size}");
             // The second time from what was kept.
             assert_eq!(walk(&shelf, None, size), words, "{size}");
         }
-        let changed = shelf.without("b").unwrap().with(Word("f", Raw::of(&"f"))).unwrap();
+        let mut changed = shelf.clone();
+        assert!(changed.remove("b") && changed.add(Word("f", Raw::of(&"f"))));
         assert_eq!(walk(&changed, Some("2"), 2), ["c", "d", "e", "f"]);
-        assert!(changed.without("b").is_none());
-        assert!(changed.with(Word("a", Raw::of(&"a"))).is_none());
+        assert_eq!(walk(&shelf, None, 2), words, "a copy is a copy");
+        assert!(!changed.remove("b") && !changed.add(Word("a", Raw::of(&"a"))));
         for odd in ["", "0", "7", "-1", "x", "99999999999999999999"] {
             assert!(changed.page(Some(odd), 2, Era::Modern, &about()).is_err(), "{odd}");
         }

@@ -20,7 +20,7 @@ use super::{
     sessions::HttpSession,
 };
 use crate::{
-    ask::Asking,
+    ask::{Asking, Way},
     envelope::{Envelope, is_id},
     exchange::{Exchange, Frame},
     fault,
@@ -79,13 +79,9 @@ pub(crate) async fn request(
     let route = endpoint.service.legacy(settled, method, params, &envelope);
     match (route, session) {
         (Route::Start(session, result), _) => start(endpoint, &id, *session, result),
-        (Route::Handle(mut job), Some(session)) => {
+        (Route::Handle(job), Some(session)) => {
             let accepts = Accepts::read(headers);
-            if !accepts.events {
-                // A question would have no way to the client.
-                job.asking = Asking::Impossible;
-            }
-            match run(endpoint, &session, &id, *job) {
+            match run(endpoint, &session, accepts, &id, *job) {
                 Ok(frames) => {
                     let source = Source::Pumped(frames);
                     reply::exchange(endpoint, accepts, source, |_| StatusCode::OK).await
@@ -108,14 +104,19 @@ pub(crate) async fn request(
 fn run(
     endpoint: &Endpoint,
     session: &HttpSession,
+    accepts: Accepts,
     id: &Raw,
-    job: Job,
+    mut job: Job,
 ) -> Result<mpsc::Receiver<Frame>, RpcError> {
     if session.is_running(id) {
         return Err(fault::invalid_request("a request with this id is running"));
     }
     if session.load() >= endpoint.service.limits.in_flight {
         return Err(fault::internal("too many requests are running; try again later"));
+    }
+    if !accepts.events {
+        // A question would have no way to the client.
+        job.asking = Asking::new(Way::Impossible);
     }
     Ok(session.run(id, Exchange::new(Arc::clone(&endpoint.service), id.clone(), job)))
 }
@@ -136,11 +137,11 @@ pub(crate) async fn batch(
         let error = fault::invalid_request("batches are not part of this revision");
         return reply::refuse(StatusCode::BAD_REQUEST, None, &error);
     }
-    let mut parts = Vec::new();
+    let (accepts, mut parts) = (Accepts::read(headers), Vec::new());
     for message in messages {
         match message {
             Message::Request { id, method, params } => {
-                parts.push(part(endpoint, &session, id, method, params));
+                parts.push(part(endpoint, &session, accepts, id, method, params));
             }
             Message::Notification { method, params } => note(&session, &method, params.as_ref()),
             Message::Response { id, outcome } => session.session.requests.settle(&id, outcome),
@@ -153,13 +154,14 @@ pub(crate) async fn batch(
     if parts.is_empty() {
         return reply::empty(StatusCode::ACCEPTED);
     }
-    reply::batch(endpoint, Accepts::read(headers), Source::batch(parts)).await
+    reply::batch(endpoint, accepts, Source::batch(parts)).await
 }
 
 /// One request of a batch; its answer comes with those of its neighbours.
 fn part(
     endpoint: &Endpoint,
     session: &HttpSession,
+    accepts: Accepts,
     id: Raw,
     method: String,
     params: Option<Raw>,
@@ -170,7 +172,7 @@ fn part(
     }
     let envelope = Envelope::read(params.as_ref());
     let outcome = match endpoint.service.legacy(Some(&session.session), method, params, &envelope) {
-        Route::Handle(job) => match run(endpoint, session, &id, *job) {
+        Route::Handle(job) => match run(endpoint, session, accepts, &id, *job) {
             Ok(frames) => return frames,
             Err(error) => Err(error),
         },

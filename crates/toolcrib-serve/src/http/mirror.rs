@@ -153,6 +153,9 @@ fn agree(headers: &HeaderMap, key: &str, body: &str, form: Form) -> Result<(), R
 
 /// True for one number written in two ways, such as `42.0` and `42`.
 fn same_number(one: &str, other: &str) -> bool {
+    if let (Ok(one), Ok(other)) = (one.parse::<i128>(), other.parse::<i128>()) {
+        return one == other;
+    }
     match (one.parse::<f64>(), other.parse::<f64>()) {
         (Ok(one), Ok(other)) => one.is_finite() && one.to_bits() == other.to_bits(),
         _ => false,

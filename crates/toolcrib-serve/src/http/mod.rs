@@ -29,7 +29,7 @@ use toolcrib_core::{limits::Limits, version::Era};
 use crate::{
     era::EraSupport,
     handler::Handler,
-    seal::StateKey,
+    seal::{StateKeeping, StateKey},
     service::Service,
     stop::{Stop, Stopper},
 };
@@ -99,7 +99,7 @@ pub fn router(handler: Arc<dyn Handler>, options: HttpOptions, stop: Stop) -> Ro
         limits: options.limits.clone(),
         request: Duration::from_millis(options.request_ms),
         answer: Duration::from_millis(options.answer_ms),
-        state_key: options.state_key.clone(),
+        state_key: Arc::new(StateKeeping::new(options.state_key.clone())),
         stop,
     };
     let endpoint = Arc::new(Endpoint {

@@ -81,6 +81,15 @@ impl Sessions {
     }
 }
 
+impl Drop for Sessions {
+    /// Whatever still runs ends with the endpoint.
+    fn drop(&mut self) {
+        for (_, slot) in lock(&self.table).drain() {
+            slot.session.end();
+        }
+    }
+}
+
 /// One legacy session.
 pub(crate) struct HttpSession {
     pub(crate) session: Session,
@@ -123,8 +132,10 @@ impl HttpSession {
                 if matches!(frame, Frame::Answer(..)) {
                     lock(&running).remove(&key);
                 }
-                // An error says that the connection is gone; the request goes on.
-                let _ = out.send(frame).await;
+                if out.send(frame).await.is_err() {
+                    // The connection is gone; the request goes on without a word.
+                    exchange.hang_up();
+                }
             }
         });
         entered.insert(id.get().to_owned(), task.abort_handle());
@@ -152,6 +163,7 @@ impl HttpSession {
     }
 
     fn end(&self) {
+        self.session.requests.close();
         for (_, abort) in lock(&self.running).drain() {
             abort.abort();
         }

@@ -1,8 +1,11 @@
 //! Questions to the client: by rounds to modern ones, by requests to legacy ones.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use schemars::JsonSchema;
@@ -74,6 +77,34 @@ fn counting(times: &Arc<AtomicUsize>) -> Tool {
     })
 }
 
+/// Asks beside what is to be done once, and takes its time over that.
+fn beside(times: &Arc<AtomicUsize>) -> Tool {
+    let times = Arc::clone(times);
+    Tool::new("beside", move |context: Context| {
+        let times = Arc::clone(&times);
+        async move {
+            let (signed, number) = tokio::join!(
+                sign(context.clone()),
+                context.once("number", async {
+                    let number = times.fetch_add(1, Ordering::Relaxed) + 1;
+                    tokio::time::sleep(Duration::from_millis(30)).await;
+                    Ok(number)
+                }),
+            );
+            Ok::<_, Failure>(format!("{} {}", signed?, number?))
+        }
+    })
+}
+
+async fn again(context: Context) -> Result<String, Failure> {
+    let first = sign(context.clone()).await?;
+    Ok(format!("{first} {}", sign(context).await?))
+}
+
+async fn inside(context: Context) -> Result<String, Failure> {
+    context.once("signed", sign(context.clone())).await
+}
+
 fn desk(times: &Arc<AtomicUsize>) -> Arc<Server> {
     let server = Server::builder("desk", "1")
         .with(Tool::new("sign", sign))
@@ -81,6 +112,9 @@ fn desk(times: &Arc<AtomicUsize>) -> Arc<Server> {
         .with(Tool::new("together", together))
         .with(Tool::new("page", page))
         .with(counting(times))
+        .with(beside(times))
+        .with(Tool::new("again", again))
+        .with(Tool::new("inside", inside))
         .with(Prompt::new("signed", sign))
         .with(Resource::new("desk:signed", "signed", sign));
     Arc::new(server.build().unwrap())
@@ -178,6 +212,79 @@ async fn what_is_done_once_is_done_once_in_all_rounds() {
     }
 }
 
+#[tokio::test]
+async fn what_is_done_once_is_not_broken_off_by_a_question_beside_it() {
+    for (era, socket) in
+        [(Era::Modern, false), (Era::Modern, true), (Era::Legacy, false), (Era::Legacy, true)]
+    {
+        let times = Arc::new(AtomicUsize::new(0));
+        let mut talk = Talk::new(desk(&times), era, socket, &everything()).await;
+        let answer = talk.converse(json!({"name": "beside"}), willing).await;
+        assert_eq!(text(&answer), "Ada None 1");
+        assert_eq!(times.load(Ordering::Relaxed), 1);
+    }
+}
+
+/// A modern client would give the same answer for ever, so it is a fault in both eras.
+#[tokio::test]
+async fn a_key_is_for_one_question() {
+    everywhere(&everything(), async |mut talk| {
+        for (tool, part) in
+            [("again", "was asked under before"), ("inside", "nothing can be asked")]
+        {
+            let answer = talk.converse(json!({"name": tool}), willing).await;
+            assert_eq!(code(&answer), -32603, "{tool}");
+            assert!(answer["error"]["message"].as_str().unwrap().contains(part), "{answer}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_settled_in_a_round_stays_settled() {
+    let mut client = Client::of(desk(&Arc::default()), StdioOptions::default());
+    let mut ask = async |message: Value| {
+        client.send(&message.to_string()).await;
+        client.next().await["result"].clone()
+    };
+    let signed = |name: &str| json!({"action": "accept", "content": {"name": name}});
+    let first = ask(call(1, "twice", json!({}))).await;
+    let answered = json!({
+        "inputResponses": {"signature": signed("Ada"), "model": {"early": true}},
+        "requestState": first["requestState"],
+    });
+    let second = ask(call(2, "twice", answered)).await;
+    let question = &second["inputRequests"]["model"]["params"]["messages"][0]["content"]["text"];
+    assert_eq!(question, "Ada None", "nothing was asked under `model` yet: {second}");
+    let answered = json!({
+        "inputResponses": {
+            "signature": signed("Mallory"),
+            "model": {"role": "assistant", "model": "m", "content": {"type": "text", "text": "x"}},
+        },
+        "requestState": second["requestState"],
+    });
+    let third = ask(call(3, "twice", answered.clone())).await;
+    assert_eq!(third["content"][0]["text"], "m: x");
+    // What the model was asked still came of the first answer.
+    let mut replayed = answered;
+    replayed["inputResponses"].as_object_mut().unwrap().remove("model");
+    let again = ask(call(4, "twice", replayed)).await;
+    let question = &again["inputRequests"]["model"]["params"]["messages"][0]["content"]["text"];
+    assert_eq!(question, "Ada None", "{again}");
+}
+
+#[tokio::test]
+async fn parameters_that_cannot_be_compared_carry_no_state() {
+    let mut client = Client::of(desk(&Arc::default()), StdioOptions::default());
+    let call = call(1, "sign", json!({})).to_string();
+    for junk in ["[".repeat(200) + &"]".repeat(200), "1e400".to_owned()] {
+        let odd = call.replacen("\"_meta\"", &format!("\"junk\":{junk},\"_meta\""), 1);
+        assert_ne!(odd, call);
+        client.send(&odd).await;
+        assert_eq!(code(&client.next().await), -32602);
+    }
+}
+
 fn call(id: i64, tool: &str, more: Value) -> Value {
     let mut params = more;
     params["name"] = tool.into();
@@ -267,7 +374,9 @@ async fn a_legacy_client_may_refuse_stay_silent_or_give_the_call_up() {
     let asked = client.next().await["id"].clone();
     let refusal = json!({"code": -32000, "message": "not now"});
     client.send(&json!({"jsonrpc": "2.0", "id": asked, "error": refusal}).to_string()).await;
-    assert_eq!(code(&client.next().await), -32000);
+    let refused = client.next().await;
+    assert_eq!(code(&refused), -32603, "its code is between the two of them");
+    assert_eq!(refused["error"]["data"]["client"]["code"], -32000);
 
     client.send(&sign(3)).await;
     let asked = client.next().await["id"].clone();
@@ -303,6 +412,20 @@ async fn over_http_a_question_needs_a_stream_and_an_end_of_the_session_ends_it()
     ];
     let reply = server.send("POST", &plain, &message.to_string()).await;
     assert_eq!(code(&reply.json()), -32603, "nothing can be asked: {}", reply.body);
+    // A batch by the same client has no stream either.
+    let old = server.session_of(&initialize_as("2025-03-26", &everything())).await;
+    let batch = [("Mcp-Session-Id", old.as_str()), plain[1], plain[2]];
+    let reply = server.send("POST", &batch, &json!([message]).to_string()).await;
+    assert_eq!(code(&reply.json()[0]), -32603, "{}", reply.body);
+    // Who hangs up before the answer can be asked nothing more, and the call goes on without.
+    let mut lost = server
+        .begin(
+            &[("Mcp-Session-Id", &session)],
+            &legacy(9, "tools/call", json!({"name": "together"})),
+        )
+        .await;
+    crate::http::read_until(&mut lost, "elicitation/create").await;
+    drop(lost);
     let mut stream = server.begin(&[("Mcp-Session-Id", &session)], &message).await;
     crate::http::read_until(&mut stream, "elicitation/create").await;
     let reply = server.send("DELETE", &[("Mcp-Session-Id", &session)], "").await;
