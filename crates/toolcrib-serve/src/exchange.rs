@@ -68,6 +68,11 @@ impl Exchange {
         while self.notes.try_recv().is_ok() {}
     }
 
+    /// True when nobody is told anything any more.
+    pub(crate) fn is_hung_up(&self) -> bool {
+        self.notes.is_closed()
+    }
+
     /// The next message; `None` after the answer. Nothing is lost when the future is dropped.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         if let State::Running(running) = &mut self.state {

@@ -9,11 +9,11 @@ use toolcrib_core::{
 };
 
 use super::{
-    catalog::{Catalog, Item, Shared, take},
     complete::{Complete, Completing, Reference},
     context::Context,
     error::DeclareError,
     shelf::{Shelf, Shelved},
+    shelves::{Item, Shared, Shelves, take},
 };
 use crate::{
     about::{CacheScope, ServerAbout},
@@ -102,15 +102,15 @@ impl ServerBuilder {
     /// # Errors
     /// Two items have one name, or no client could use an item.
     pub fn build(self) -> Result<Server, DeclareError> {
-        let mut catalog = Catalog::new(self.about);
-        catalog.page_size = self.page_size;
-        catalog.logging = self.logging;
-        catalog.follows = self.follows;
+        let mut shelves = Shelves::new(self.about);
+        shelves.page_size = self.page_size;
+        shelves.logging = self.logging;
+        shelves.follows = self.follows;
         for item in self.items {
-            catalog.add(item.declare()?)?;
+            shelves.add(item.declare()?)?;
         }
-        catalog.declare_capabilities();
-        Ok(Server(Shared::new(catalog)))
+        shelves.declare_capabilities();
+        Ok(Server(Shared::new(shelves)))
     }
 }
 
@@ -141,27 +141,27 @@ impl Server {
     pub fn add(&self, item: impl Into<Item>) -> Result<(), DeclareError> {
         // Checked before anybody has to wait for the change.
         let item = item.into().declare()?;
-        self.0.change(|catalog| catalog.add(item).map(Some)).map(|_| ())
+        self.0.change(|shelves| shelves.add(item).map(Some)).map(|_| ())
     }
 
     /// Removes a tool; false when there is none of this name.
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.remove(ListKind::Tools, |catalog| take(&mut catalog.tools, name))
+        self.remove(ListKind::Tools, |shelves| take(&mut shelves.tools, name))
     }
 
     /// Removes a resource; false when there is none of this URI.
     pub fn remove_resource(&self, uri: &str) -> bool {
-        self.remove(ListKind::Resources, |catalog| take(&mut catalog.resources, uri))
+        self.remove(ListKind::Resources, |shelves| take(&mut shelves.resources, uri))
     }
 
     /// Removes a resource template; false when there is none of this text.
     pub fn remove_template(&self, template: &str) -> bool {
-        self.remove(ListKind::Resources, |catalog| take(&mut catalog.templates, template))
+        self.remove(ListKind::Resources, |shelves| take(&mut shelves.templates, template))
     }
 
     /// Removes a prompt; false when there is none of this name.
     pub fn remove_prompt(&self, name: &str) -> bool {
-        self.remove(ListKind::Prompts, |catalog| take(&mut catalog.prompts, name))
+        self.remove(ListKind::Prompts, |shelves| take(&mut shelves.prompts, name))
     }
 
     /// True when there is a tool of this name.
@@ -174,8 +174,8 @@ impl Server {
         self.0.changes.announce(Change::Resource(uri.into()));
     }
 
-    fn remove(&self, kind: ListKind, remove: impl FnOnce(&mut Catalog) -> bool) -> bool {
-        let removed = self.0.change(|catalog| Ok::<_, Infallible>(remove(catalog).then_some(kind)));
+    fn remove(&self, kind: ListKind, remove: impl FnOnce(&mut Shelves) -> bool) -> bool {
+        let removed = self.0.change(|shelves| Ok::<_, Infallible>(remove(shelves).then_some(kind)));
         let Ok(removed) = removed;
         removed
     }
@@ -185,42 +185,42 @@ impl Server {
     }
 
     async fn answer(&self, request: Request, peer: Peer) -> Result<Reply, RpcError> {
-        let catalog = self.0.now();
+        let shelves = self.0.now();
         match request.method.as_str() {
-            method::TOOLS_LIST => page(&catalog, &catalog.tools, &request),
-            method::RESOURCES_LIST => page(&catalog, &catalog.resources, &request),
-            method::TEMPLATES_LIST => page(&catalog, &catalog.templates, &request),
-            method::PROMPTS_LIST => page(&catalog, &catalog.prompts, &request),
+            method::TOOLS_LIST => page(&shelves, &shelves.tools, &request),
+            method::RESOURCES_LIST => page(&shelves, &shelves.resources, &request),
+            method::TEMPLATES_LIST => page(&shelves, &shelves.templates, &request),
+            method::PROMPTS_LIST => page(&shelves, &shelves.prompts, &request),
             method::TOOLS_CALL => {
                 let Call { name, arguments } = request.read()?;
-                let tool = catalog.tools.get(&name).ok_or_else(|| unknown("tool", &name))?;
+                let tool = shelves.tools.get(&name).ok_or_else(|| unknown("tool", &name))?;
                 let context = self.context(&request, peer);
-                tool.call(arguments, context, &catalog.about).await
+                tool.call(arguments, context, &shelves.about).await
             }
-            method::RESOURCES_READ => self.read(&catalog, &request, peer).await.map(Reply::Plain),
+            method::RESOURCES_READ => self.read(&shelves, &request, peer).await.map(Reply::Plain),
             method::PROMPTS_GET => {
                 let Get { name, arguments } = request.read()?;
-                let prompt = catalog.prompts.get(&name).ok_or_else(|| unknown("prompt", &name))?;
+                let prompt = shelves.prompts.get(&name).ok_or_else(|| unknown("prompt", &name))?;
                 let context = self.context(&request, peer);
                 prompt.get(arguments.unwrap_or_default(), context).await.map(Reply::Plain)
             }
-            method::COMPLETE => completed(&catalog, request.read()?).await,
+            method::COMPLETE => completed(&shelves, request.read()?).await,
             other => Err(fault::method_not_found(other)),
         }
     }
 
     async fn read(
         &self,
-        catalog: &Catalog,
+        shelves: &Shelves,
         request: &Request,
         peer: Peer,
     ) -> Result<Raw, RpcError> {
         let Read { uri } = request.read()?;
         let context = self.context(request, peer);
-        if let Some(resource) = catalog.resources.get(&uri) {
+        if let Some(resource) = shelves.resources.get(&uri) {
             return resource.read(context).await;
         }
-        for template in catalog.templates.iter() {
+        for template in shelves.templates.iter() {
             if let Some(variables) = template.variables(&uri) {
                 return template.read(&uri, variables, context).await;
             }
@@ -278,7 +278,7 @@ fn unknown(kind: &str, name: &str) -> RpcError {
 }
 
 fn page<T: Shelved>(
-    catalog: &Catalog,
+    shelves: &Shelves,
     shelf: &Shelf<T>,
     request: &Request,
 ) -> Result<Reply, RpcError> {
@@ -288,17 +288,17 @@ fn page<T: Shelved>(
     }
     let Page { cursor } = request.read()?;
     shelf
-        .page(cursor.as_deref(), catalog.page_size, request.era, &catalog.about)
+        .page(cursor.as_deref(), shelves.page_size, request.era, &shelves.about)
         .map(Reply::Complete)
 }
 
-async fn completed(catalog: &Catalog, asked: Complete) -> Result<Reply, RpcError> {
+async fn completed(shelves: &Shelves, asked: Complete) -> Result<Reply, RpcError> {
     let completers = match &asked.reference {
         Reference::Prompt { name } => {
-            &catalog.prompts.get(name).ok_or_else(|| unknown("prompt", name))?.completers
+            &shelves.prompts.get(name).ok_or_else(|| unknown("prompt", name))?.completers
         }
         Reference::Template { uri } => {
-            &catalog.templates.get(uri).ok_or_else(|| unknown("template", uri))?.completers
+            &shelves.templates.get(uri).ok_or_else(|| unknown("template", uri))?.completers
         }
     };
     let completing = Completing { value: asked.argument.value, arguments: asked.context.arguments };

@@ -128,14 +128,22 @@ impl HttpSession {
         // Locked while the task starts, so that it cannot leave before it is entered.
         let mut entered = lock(&self.running);
         let task = tokio::spawn(async move {
-            while let Some(frame) = exchange.next().await {
+            loop {
+                let frame = tokio::select! {
+                    biased;
+                    frame = exchange.next() => frame,
+                    // The connection is gone; the request goes on, and nobody can be asked.
+                    () = out.closed(), if !exchange.is_hung_up() => {
+                        exchange.hang_up();
+                        continue;
+                    }
+                };
+                let Some(frame) = frame else { return };
                 if matches!(frame, Frame::Answer(..)) {
                     lock(&running).remove(&key);
                 }
-                if out.send(frame).await.is_err() {
-                    // The connection is gone; the request goes on without a word.
-                    exchange.hang_up();
-                }
+                // An error says that nobody listens any more.
+                let _ = out.send(frame).await;
             }
         });
         entered.insert(id.get().to_owned(), task.abort_handle());

@@ -107,6 +107,8 @@ async fn inside(context: Context) -> Result<String, Failure> {
 
 fn desk(times: &Arc<AtomicUsize>) -> Arc<Server> {
     let server = Server::builder("desk", "1")
+        .ttl_ms(5)
+        .public()
         .with(Tool::new("sign", sign))
         .with(Tool::new("twice", twice))
         .with(Tool::new("together", together))
@@ -355,6 +357,10 @@ async fn prompts_and_resources_may_ask_too() {
         client.send(&modern(2, method, params).to_string()).await;
         let answer = client.next().await;
         assert!(answer["result"][member].to_string().contains("declined"), "{answer}");
+        if method == "resources/read" {
+            let kept = (&answer["result"]["ttlMs"], &answer["result"]["cacheScope"]);
+            assert_eq!(kept, (&0.into(), &"private".into()), "made for this client alone");
+        }
     }
 }
 
@@ -426,6 +432,18 @@ async fn over_http_a_question_needs_a_stream_and_an_end_of_the_session_ends_it()
         .await;
     crate::http::read_until(&mut lost, "elicitation/create").await;
     drop(lost);
+    let taken = legacy(9, "tools/call", json!({"name": "page"}));
+    let mut waited = Duration::ZERO;
+    // Its id is free once the call ended, which it does long before the patience for an answer.
+    loop {
+        let mut stream = server.begin(&[("Mcp-Session-Id", &session)], &taken).await;
+        if !crate::http::read_until(&mut stream, "jsonrpc").await.contains("is running") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        waited += Duration::from_millis(10);
+        assert!(waited < SOON, "the call waits for an answer that cannot come");
+    }
     let mut stream = server.begin(&[("Mcp-Session-Id", &session)], &message).await;
     crate::http::read_until(&mut stream, "elicitation/create").await;
     let reply = server.send("DELETE", &[("Mcp-Session-Id", &session)], "").await;

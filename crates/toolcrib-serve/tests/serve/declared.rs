@@ -65,6 +65,11 @@ struct Shelf {
     label: String,
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Host {
+    address: std::net::Ipv4Addr,
+}
+
 /// Plan a job
 #[derive(Deserialize, JsonSchema)]
 struct Plan {
@@ -119,6 +124,9 @@ fn workshop() -> ServerBuilder {
                 (0..150).map(|number| format!("{}{number}", asked.value)).collect()
             }),
         )
+        .with(Template::new("shop:host/{address}", "host", async |Host { address }: Host| {
+            address.to_string()
+        }))
         .with(Prompt::new("plan", plan).title("Plan").complete("job", async |asked: Completing| {
             vec![format!("{} after {:?}", asked.value, asked.arguments)]
         }))
@@ -262,7 +270,9 @@ async fn a_failure_is_told_to_the_model_and_a_fault_to_the_client() {
         let structured = list["result"].get("structuredContent");
         assert_eq!(structured == Some(&json!([1, 2])), talk.era == Era::Modern, "{list}");
         let gone = if talk.era == Era::Modern { -32602 } else { -32002 };
-        for uri in ["shop:gone", "shop:none", "shop:shelf/x/y", "shop:shelf/256/y"] {
+        for uri in
+            ["shop:gone", "shop:none", "shop:shelf/x/y", "shop:shelf/256/y", "shop:host/nope"]
+        {
             let answer = talk.ask("resources/read", json!({"uri": uri})).await;
             assert_eq!((code(&answer), &answer["error"]["data"]["uri"]), (gone, &uri.into()));
         }

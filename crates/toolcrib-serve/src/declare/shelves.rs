@@ -76,7 +76,7 @@ impl Item {
 
 /// What a server says of itself and offers, at one moment.
 #[derive(Clone)]
-pub(crate) struct Catalog {
+pub(crate) struct Shelves {
     pub(crate) about: Arc<ServerAbout>,
     pub(crate) page_size: usize,
     pub(crate) logging: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Catalog {
     pub(crate) prompts: Arc<Shelf<DeclaredPrompt>>,
 }
 
-impl Catalog {
+impl Shelves {
     pub(crate) fn new(about: ServerAbout) -> Self {
         Self {
             about: Arc::new(about),
@@ -172,31 +172,31 @@ pub(crate) fn take<T: Shelved>(shelf: &mut Arc<Shelf<T>>, key: &str) -> bool {
     shelf.get(key).is_some() && Arc::make_mut(shelf).remove(key)
 }
 
-/// The catalog of a running server, and who hears of its changes.
+/// The shelves of a running server, and who hears of its changes.
 #[derive(Clone)]
 pub(crate) struct Shared {
-    catalog: Arc<RwLock<Arc<Catalog>>>,
+    shelves: Arc<RwLock<Arc<Shelves>>>,
     pub(crate) changes: Changes,
 }
 
 impl Shared {
-    pub(crate) fn new(catalog: Catalog) -> Self {
-        Self { catalog: Arc::new(RwLock::new(Arc::new(catalog))), changes: Changes::new() }
+    pub(crate) fn new(shelves: Shelves) -> Self {
+        Self { shelves: Arc::new(RwLock::new(Arc::new(shelves))), changes: Changes::new() }
     }
 
     /// What is offered now.
-    pub(crate) fn now(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn now(&self) -> Arc<Shelves> {
+        Arc::clone(&self.shelves.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Replaces the catalog by what `change` makes of it, and announces the list it names.
+    /// Replaces the shelves by what `change` makes of it, and announces the list it names.
     pub(crate) fn change<E>(
         &self,
-        change: impl FnOnce(&mut Catalog) -> Result<Option<ListKind>, E>,
+        change: impl FnOnce(&mut Shelves) -> Result<Option<ListKind>, E>,
     ) -> Result<bool, E> {
         let changed = {
-            let mut current = self.catalog.write().unwrap_or_else(PoisonError::into_inner);
-            let mut next = Catalog::clone(&current);
+            let mut current = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
+            let mut next = Shelves::clone(&current);
             let changed = change(&mut next)?;
             if changed.is_some() {
                 next.declare_capabilities();
