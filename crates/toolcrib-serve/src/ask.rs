@@ -43,6 +43,9 @@ pub enum AskError {
     /// It answered with an error.
     #[error("the client refused: {}", .0.message)]
     Refused(RpcError),
+    /// The type asked for makes no form: a fault of the server's author.
+    #[error("no form can be made: {0}")]
+    NoForm(String),
     /// What it sent back with its answers cannot be used.
     #[error("{0}")]
     Unusable(String),

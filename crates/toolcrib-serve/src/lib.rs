@@ -1,5 +1,9 @@
 //! Server side of the MCP wire: stdio and HTTP, both eras on one endpoint, behind one trait.
 //!
+//! **To write a server, begin at [`declare`]**: functions with typed arguments become tools. What
+//! stands beside it here is the layer below, for servers whose items are not known when they are
+//! built, such as a gateway.
+//!
 //! A [`Handler`] takes a request and gives raw JSON back; everything that belongs to the protocol
 //! and not to one server's content is done here: eras, versions, `_meta`, capability gates, change
 //! streams, sessions, headers and status codes. Nothing here knows a tool.

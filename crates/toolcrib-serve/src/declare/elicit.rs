@@ -38,7 +38,7 @@ enum Action {
 
 /// The parameters that show a form of `T`.
 pub(crate) fn form<T: JsonSchema>(message: &str) -> Result<Raw, AskError> {
-    let schema = types::form::<T>().map_err(AskError::Unusable)?;
+    let schema = types::form::<T>().map_err(AskError::NoForm)?;
     Ok(form_of(message, &schema))
 }
 

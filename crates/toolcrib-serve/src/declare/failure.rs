@@ -1,13 +1,14 @@
 //! Why a declared function gave no result.
 
-use std::{error::Error, fmt};
+use std::{any::Any, error::Error, fmt};
 
 use toolcrib_core::rpc::RpcError;
 
 use crate::ask::AskError;
 
 /// Why a declared function gave no result. Whatever implements [`Error`] converts into it by `?`; for
-/// the rest (`anyhow::Error`, `Box<dyn Error>`, a `String`) there is `.map_err(Failure::new)?`.
+/// the rest (`anyhow::Error`, `Box<dyn Error>`, a `String`) there is `.map_err(Failure::new)?`. A
+/// function may as well return such an error itself: anything that can be displayed will do.
 ///
 /// The client is told what the error itself says; what caused it is logged only.
 ///
@@ -26,6 +27,22 @@ impl Failure {
     /// In words that help whoever called to do better.
     pub fn new(words: impl fmt::Display) -> Self {
         Self(Kind::Words(words.to_string()))
+    }
+
+    /// Of whatever a function returned as its error.
+    pub(crate) fn of<E: fmt::Display + 'static>(error: E) -> Self {
+        let mut error = Some(error);
+        let any: &mut dyn Any = &mut error;
+        if let Some(failure) = any.downcast_mut::<Option<Self>>().and_then(Option::take) {
+            return failure;
+        }
+        if let Some(error) = any.downcast_mut::<Option<RpcError>>().and_then(Option::take) {
+            return Self(Kind::Protocol(error));
+        }
+        if let Some(error) = any.downcast_mut::<Option<AskError>>().and_then(Option::take) {
+            return Self(Kind::Protocol(error.into()));
+        }
+        Self(Kind::Words(error.map(|error| error.to_string()).unwrap_or_default()))
     }
 
     /// There is no such resource.
@@ -52,13 +69,19 @@ impl Failure {
     }
 }
 
-impl fmt::Debug for Failure {
+impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Words(words) => f.write_str(words),
             Kind::NotFound => f.write_str("not found"),
-            Kind::Protocol(error) => fmt::Debug::fmt(error, f),
+            Kind::Protocol(error) => fmt::Display::fmt(error, f),
         }
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

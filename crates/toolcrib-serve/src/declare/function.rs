@@ -20,6 +20,26 @@ pub(crate) type Erased<R> = Arc<dyn Fn(Raw, Context) -> Called<R> + Send + Sync>
 
 /// Functions that can be declared: of a typed argument, a [`Context`], both in this order, or
 /// neither. `Shape` only tells them apart.
+///
+/// A closure that holds something of its own clones it for each call:
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+/// use toolcrib_serve::declare::Tool;
+///
+/// let count = Arc::new(AtomicU32::new(0));
+/// let tool = Tool::new("count", move || {
+///     let count = Arc::clone(&count);
+///     async move { format!("called {} times", count.fetch_add(1, Ordering::Relaxed) + 1) }
+/// });
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "this cannot be declared as a function of a server",
+    label = "not a function that can be declared",
+    note = "it must be async (or give back a future) and take nothing, (argument), (Context) or (argument, Context), by value and in this order",
+    note = "the type of the argument derives serde::Deserialize and schemars::JsonSchema",
+    note = "its future is Send, and a closure with state clones it: `move |a: A| {{ let state = state.clone(); async move {{ … }} }}`"
+)]
 pub trait Function<Shape>: Send + Sync + 'static {
     /// What it gives back.
     type Output: Send + 'static;

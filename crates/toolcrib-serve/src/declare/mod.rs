@@ -10,7 +10,8 @@
 //! its fields theirs; what serde and schemars know of it (defaults, ranges, renaming, unknown
 //! fields) is published and kept. [`Json`] gives the result a schema, too. Text, [`Content`], several
 //! of them, a whole [`ToolResult`] and nothing at all are results as well, and so is a `Result` of
-//! these: its error is told to the model as a result with `isError`.
+//! these: its error, which only has to be displayable, is told to the model as a result with
+//! `isError`.
 //!
 //! ```
 //! use toolcrib_serve::declare::{Context, Failure, Json, Server, Tool};
@@ -97,6 +98,34 @@
 //! }
 //!
 //! let server = Server::builder("crib", "1.0.0").with(Tool::new("lend", lend)).build()?;
+//! # Ok::<(), toolcrib_serve::declare::DeclareError>(())
+//! ```
+//!
+//! # State
+//!
+//! A function is called many times, at the same time too. What it shares it holds behind an `Arc` and
+//! clones for each call:
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//! use toolcrib_serve::declare::{Server, Tool};
+//!
+//! /// Put something on the list
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Put {
+//!     what: String,
+//! }
+//!
+//! let list = Arc::new(Mutex::new(Vec::new()));
+//! let put = move |Put { what }: Put| {
+//!     let list = Arc::clone(&list);
+//!     async move {
+//!         let mut list = list.lock().map_err(|_| "the list is broken")?;
+//!         list.push(what);
+//!         Ok::<_, &str>(format!("{} things", list.len()))
+//!     }
+//! };
+//! let server = Server::builder("list", "1.0.0").with(Tool::new("put", put)).build()?;
 //! # Ok::<(), toolcrib_serve::declare::DeclareError>(())
 //! ```
 //!

@@ -1,5 +1,7 @@
 //! What declared functions may give back.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -47,6 +49,11 @@ pub struct Json<T>(pub T);
 
 /// What a tool may give back: text, content, [`Json`], a [`ToolResult`], nothing, or a `Result` of
 /// these.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot give back `{Self}`",
+    note = "wrap a value in `Json(…)` to send it as structured content (its type derives Serialize and JsonSchema)",
+    note = "or give back a String, Content, Vec<Content>, ToolResult, (), or a Result of these whose error can be displayed"
+)]
 pub trait IntoToolResult {
     /// The result.
     ///
@@ -109,9 +116,9 @@ impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
     }
 }
 
-impl<R: IntoToolResult, E: Into<Failure>> IntoToolResult for Result<R, E> {
+impl<R: IntoToolResult, E: fmt::Display + 'static> IntoToolResult for Result<R, E> {
     fn into_tool_result(self) -> Result<ToolResult, Failure> {
-        self.map_err(Into::into)?.into_tool_result()
+        self.map_err(Failure::of)?.into_tool_result()
     }
 
     fn output_schema() -> Option<Map<String, Value>> {
@@ -120,6 +127,10 @@ impl<R: IntoToolResult, E: Into<Failure>> IntoToolResult for Result<R, E> {
 }
 
 /// What a resource may hold: text, bytes, [`Contents`], several of them, or a `Result` of these.
+#[diagnostic::on_unimplemented(
+    message = "a resource cannot give back `{Self}`",
+    note = "give back a String, Vec<u8>, Json(…), Contents, Vec<Contents>, or a Result of these whose error can be displayed"
+)]
 pub trait IntoContents {
     /// The contents of the resource at `uri`.
     ///
@@ -165,14 +176,18 @@ impl<T: Serialize> IntoContents for Json<T> {
     }
 }
 
-impl<R: IntoContents, E: Into<Failure>> IntoContents for Result<R, E> {
+impl<R: IntoContents, E: fmt::Display + 'static> IntoContents for Result<R, E> {
     fn into_contents(self, uri: &str) -> Result<Vec<Contents>, Failure> {
-        self.map_err(Into::into)?.into_contents(uri)
+        self.map_err(Failure::of)?.into_contents(uri)
     }
 }
 
 /// What a prompt may give back: what the person says, one [`Message`], several, or a `Result` of
 /// these.
+#[diagnostic::on_unimplemented(
+    message = "a prompt cannot give back `{Self}`",
+    note = "give back a String, Message, Vec<Message>, or a Result of these whose error can be displayed"
+)]
 pub trait IntoMessages {
     /// The messages.
     ///
@@ -205,8 +220,8 @@ impl IntoMessages for Vec<Message> {
     }
 }
 
-impl<R: IntoMessages, E: Into<Failure>> IntoMessages for Result<R, E> {
+impl<R: IntoMessages, E: fmt::Display + 'static> IntoMessages for Result<R, E> {
     fn into_messages(self) -> Result<Vec<Message>, Failure> {
-        self.map_err(Into::into)?.into_messages()
+        self.map_err(Failure::of)?.into_messages()
     }
 }

@@ -121,6 +121,20 @@ impl Prompt {
         let required = self.arguments["required"].as_array().cloned().unwrap_or_default();
         let empty = Map::new();
         let fields = self.arguments["properties"].as_object().unwrap_or(&empty);
+        let is_text = |field: &Value| {
+            let plain = ["string", "integer", "number", "boolean"];
+            let kinds = field.get("type").into_iter().flat_map(|kind| match kind {
+                Value::Array(kinds) => kinds.as_slice(),
+                one => std::slice::from_ref(one),
+            });
+            kinds.filter_map(Value::as_str).any(|kind| plain.contains(&kind))
+                || ["enum", "oneOf", "anyOf", "const"].iter().any(|key| field.get(key).is_some())
+        };
+        if let Some((name, _)) = fields.iter().find(|(_, field)| !is_text(field)) {
+            return Err(unusable(format!(
+                "the argument {name:?} is neither text, number, flag nor choice, and on the wire it is a text"
+            )));
+        }
         if let Some(name) = self.completers.arguments().find(|name| !fields.contains_key(*name)) {
             return Err(unusable(format!("it completes {name:?}, no argument of it")));
         }

@@ -44,6 +44,10 @@ where
 }
 
 /// Shapes of functions that take no argument.
+#[diagnostic::on_unimplemented(
+    message = "the function of a resource takes nothing, or a Context",
+    note = "for resources with variables in their URI there is `Template`"
+)]
 pub trait WithoutArgument {}
 impl WithoutArgument for Bare {}
 impl WithoutArgument for WithContext {}

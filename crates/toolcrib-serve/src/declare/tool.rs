@@ -145,8 +145,8 @@ impl Tool {
             return Err(unusable(why.to_owned()));
         }
         if self.input["type"] != "object" {
-            let why = "its argument must be a struct (or a map): the root of inputSchema says \
-                       \"type\": \"object\"";
+            let why = "the root of its inputSchema must say \"type\": \"object\": the argument is a \
+                       struct or a map";
             return Err(unusable(why.to_owned()));
         }
         let limits = Limits::default();

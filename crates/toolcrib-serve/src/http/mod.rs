@@ -91,7 +91,22 @@ pub(crate) struct Endpoint {
     room: Arc<Semaphore>,
 }
 
-/// The endpoint at `/mcp`. Every stream ends when `stop` is told.
+/// The endpoint at `/mcp`, to be merged into a router of yours. Every stream ends when `stop` is
+/// told; a [`Stopper`] tells it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolcrib_serve::{HttpOptions, Stopper, declare::{Server, Tool}, router};
+///
+/// let server = Server::builder("s", "1").with(Tool::new("hello", async || "hello")).build()?;
+/// let (stopper, stop) = Stopper::new();
+/// let app: axum::Router = axum::Router::new()
+///     .route("/health", axum::routing::get(async || "ok"))
+///     .merge(router(Arc::new(server), HttpOptions::default(), stop));
+/// // axum::serve(listener, app).with_graceful_shutdown(…) as usual, and at its end:
+/// stopper.stop();
+/// # Ok::<(), toolcrib_serve::declare::DeclareError>(())
+/// ```
 pub fn router(handler: Arc<dyn Handler>, options: HttpOptions, stop: Stop) -> Router {
     let service = Service {
         handler,

@@ -19,6 +19,7 @@ use toolcrib_serve::{
         Completing, Content, Contents, Context, DeclareError, Failure, Json, Message, Prompt,
         Resource, Server, ServerBuilder, Template, Tool, ToolResult,
     },
+    invalid_params,
 };
 
 use crate::{
@@ -102,6 +103,11 @@ fn workshop() -> ServerBuilder {
             let failed: Result<(), Failure> = Err(Failure::new("the saw is blunt"));
             failed
         }))
+        .with(Tool::new("words", async || Err::<(), _>("only words".to_owned())))
+        .with(Tool::new("boxed", async || {
+            Err::<(), Box<dyn std::error::Error + Send + Sync>>("in a box".into())
+        }))
+        .with(Tool::new("refuse", async || Err::<(), _>(invalid_params("not like this"))))
         .with(Tool::new("read_file", async || std::fs::read_to_string("/no/such/file")))
         .with(Tool::new("collapse", collapse))
         .with(Tool::new("lie", async || Json(1)).output_schema(json!({"type": "string"})))
@@ -254,11 +260,17 @@ async fn functions_get_what_fits_and_nothing_else() {
 #[tokio::test]
 async fn a_failure_is_told_to_the_model_and_a_fault_to_the_client() {
     everywhere(async |mut talk| {
-        for (tool, part) in [("fail", "the saw is blunt"), ("read_file", "No such file")] {
+        for (tool, part) in [
+            ("fail", "the saw is blunt"),
+            ("words", "only words"),
+            ("boxed", "in a box"),
+            ("read_file", "No such file"),
+        ] {
             let result = talk.run(tool, json!({})).await["result"].clone();
             assert_eq!(result["isError"], true, "{result}");
             assert!(result["content"][0]["text"].as_str().unwrap().contains(part), "{result}");
         }
+        assert_eq!(code(&talk.run("refuse", json!({})).await), -32602);
         assert_eq!(code(&talk.run("collapse", json!({})).await), -32603);
         let lie = talk.run("lie", json!({})).await;
         match talk.era {
@@ -500,7 +512,7 @@ fn what_no_client_could_use_cannot_be_declared() {
     for name in ["", "a b", "ä", &"a".repeat(129)] {
         check(new().with(tool(name)), "a name has 1 to 128 characters");
     }
-    check(new().with(Tool::new("a", async |_: Vec<u8>| "")), "must be a struct");
+    check(new().with(Tool::new("a", async |_: Vec<u8>| "")), "is a struct or a map");
     let deep = (0..80).fold(json!({}), |schema, _| json!({"not": schema}));
     let deep = json!({"type": "object", "properties": {"a": deep}});
     check(new().with(tool("a").input_schema(deep)), "levels deep");
@@ -513,6 +525,16 @@ fn what_no_client_could_use_cannot_be_declared() {
     check(new().with(template("a:{row")), "URI template");
     let completed = template("a:{row}/{label}").complete("x", async |_| Vec::new());
     check(new().with(completed), "completes \"x\"");
+    check(
+        new().with(tool("a").input_schema(json!({"type": "strng"}))),
+        "the root of its inputSchema",
+    );
+    #[derive(Deserialize, JsonSchema)]
+    struct Nested {
+        inner: Vec<String>,
+    }
+    let nested = async |Nested { inner }: Nested| inner.join(" ");
+    check(new().with(Prompt::new("p", nested)), "neither text, number, flag nor choice");
     let prompt = Prompt::new("p", plan).complete("x", async |_| Vec::new());
     check(new().with(prompt), "completes \"x\"");
     check(new().with(Resource::new("rules", "r", async || "")), "scheme");
