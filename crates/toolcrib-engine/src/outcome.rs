@@ -7,7 +7,12 @@ use serde::Deserialize;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use toolcrib_core::{
-    catalog::NameError, check::arguments, code::Code, level::LogLevel, raw::Raw, rpc::Progress,
+    catalog::NameError,
+    check::arguments,
+    code::Code,
+    level::LogLevel,
+    raw::Raw,
+    rpc::{Progress, error::MISSING_CAPABILITY},
 };
 use toolcrib_link::RequestError;
 
@@ -169,6 +174,16 @@ fn near(candidates: &[String]) -> String {
 }
 
 impl CallError {
+    /// True when the server says that this client does not declare what the request needs: it wanted
+    /// to ask for something.
+    pub const fn lacks_capability(&self) -> bool {
+        matches!(
+            self,
+            Self::Request { error: RequestError::Rpc(error), .. }
+                if error.code == MISSING_CAPABILITY
+        )
+    }
+
     /// The stable code of this failure.
     pub const fn code(&self) -> Code {
         match self {
@@ -184,6 +199,7 @@ impl CallError {
             Self::Server { status: Status::Failed { code, .. }, .. } => *code,
             Self::Server { .. } => Code::Unreachable,
             Self::InputRequired { .. } => Code::InputRequired,
+            _ if self.lacks_capability() => Code::InputRequired,
             Self::Request { error, .. } => match error {
                 RequestError::Rpc(_) | RequestError::Unusable { .. } => Code::ServerError,
                 RequestError::NeedsAuth { .. } => Code::NeedsAuth,

@@ -62,19 +62,21 @@ impl Failure {
     }
 }
 
+/// What to do when a server wants to ask somebody.
+const ASKED: &str = "at a terminal, without --json and --no-input, you are asked for it";
+
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         let failure = Self::new(error.code(), error.to_string());
         match error {
+            _ if error.lacks_capability() => failure.hint(ASKED),
             CallError::Arguments { server, item, .. } => {
                 failure.hint(format!("toolcrib describe {server}.{item} shows what it takes"))
             }
             CallError::Server { server, .. } => {
                 failure.hint(format!("toolcrib logs {server} shows what it said"))
             }
-            CallError::InputRequired { .. } => {
-                failure.hint("at a terminal, without --json and --no-input, you are asked for it")
-            }
+            CallError::InputRequired { .. } => failure.hint(ASKED),
             CallError::Name(_) | CallError::UnknownUri { .. } => {
                 failure.hint("toolcrib list shows what there is")
             }

@@ -32,3 +32,20 @@ fn the_server_of_the_readme_is_inspected_and_called() {
     let run = call("{}");
     assert!(run.stderr.contains("/name is missing"), "{}", run.stderr);
 }
+
+/// Without a terminal nobody can be asked, and that is what it says in both eras.
+#[test]
+fn a_tool_that_asks_says_where_it_can_be_answered() {
+    for era in ["modern", "legacy"] {
+        let world = world();
+        let command = format!(
+            "command = {:?}\nargs = [\"demo-server\", \"--era\", \"{era}\"]",
+            env!("CARGO_BIN_EXE_toolcrib")
+        );
+        let file = world.write("crib.toml", &format!("[servers.d]\n{command}\n"));
+        let run =
+            world.run(&["--config", file.to_str().unwrap(), "call", "borrow", "--arg", "tool=saw"]);
+        assert_eq!(run.code, Some(13), "{}", run.stderr);
+        assert!(run.stderr.contains("at a terminal"), "{}", run.stderr);
+    }
+}
