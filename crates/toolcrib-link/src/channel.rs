@@ -144,6 +144,9 @@ pub enum Closed {
     /// The event stream that carries everything ended (HTTP+SSE).
     #[error("the event stream ended")]
     StreamEnded,
+    /// A server that was followed over HTTP is not there any more, or does not know us any more.
+    #[error("{0}")]
+    Lost(String),
     /// We closed it.
     #[error("closed")]
     ByUs,

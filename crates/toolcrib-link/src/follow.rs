@@ -22,6 +22,9 @@ use crate::{
     session::Session,
 };
 
+/// How often in a row a server that was followed may be out of reach before it counts as gone.
+const UNREACHABLE: u32 = 2;
+
 /// How a server's changes are heard of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Following {
@@ -99,7 +102,7 @@ fn filter(capabilities: &Capabilities) -> Option<Raw> {
 
 async fn listen(session: Arc<Session>, filter: Raw, state: watch::Sender<Following>) {
     let mut pauses = Pauses::new();
-    let mut first = true;
+    let (mut first, mut was_open, mut unreachable) = (true, false, 0_u32);
     loop {
         let mut opened = None;
         let heard = |heard| {
@@ -117,7 +120,13 @@ async fn listen(session: Arc<Session>, filter: Raw, state: watch::Sender<Followi
             return;
         }
         first = false;
+        was_open |= opened.is_some();
         tracing::debug!(why = %ended.why, "the change stream ended");
+        unreachable = if ended.unreachable && opened.is_none() { unreachable + 1 } else { 0 };
+        if was_open && unreachable >= UNREACHABLE {
+            // What was heard of it once is there no more: whoever keeps it connects anew.
+            return session.mux().lose(ended.why);
+        }
         state.send_replace(Following::Lost(ended.why));
         sleep(pauses.after(opened.map(|opened| opened.elapsed()))).await;
     }

@@ -42,6 +42,8 @@ pub(crate) struct Ended {
     pub(crate) why: String,
     /// The error with which the server refused it, when it did.
     pub(crate) refused: Option<RpcError>,
+    /// True when there was no connection at all.
+    pub(crate) unreachable: bool,
 }
 
 impl Ended {
@@ -53,16 +55,17 @@ impl Ended {
             Failure::Closed(closed) => closed.to_string(),
             Failure::Violation(what) => what.clone(),
         };
+        let unreachable = matches!(failure, Failure::Exchange(ExchangeError::Io(_)));
         let refused = match failure {
             Failure::Rpc(error) => Some(error),
             Failure::Exchange(ExchangeError::Status(status)) => status.rpc,
             _ => None,
         };
-        Self { why, refused }
+        Self { why, refused, unreachable }
     }
 
     fn because(why: &str) -> Self {
-        Self { why: why.to_owned(), refused: None }
+        Self { why: why.to_owned(), refused: None, unreachable: false }
     }
 }
 

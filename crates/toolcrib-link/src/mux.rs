@@ -198,6 +198,11 @@ impl Mux {
         self.shared.events.subscribe()
     }
 
+    /// Ends the connection because the other side is not there any more.
+    pub(crate) fn lose(&self, why: String) {
+        self.shared.end(&Failure::Closed(Closed::Lost(why.clone())), &why);
+    }
+
     /// Why the connection is gone, once it is.
     pub(crate) fn closed(&self) -> watch::Receiver<Option<String>> {
         self.shared.closed.subscribe()

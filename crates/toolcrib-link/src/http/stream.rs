@@ -12,7 +12,7 @@ use super::{
     events::{Resume, StreamEnd},
     peer::Peer,
 };
-use crate::channel::{ExchangeError, Inbound};
+use crate::channel::{Closed, ExchangeError, Inbound};
 
 /// The delay before a stream is taken up again when the server asks for none.
 const DELAY: Duration = Duration::from_secs(1);
@@ -20,6 +20,8 @@ const DELAY: Duration = Duration::from_secs(1);
 const DELAYS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 /// A stream that lived this long, or carried a message, was of use.
 const USEFUL: Duration = Duration::from_secs(10);
+/// How often in a row a server that was followed may be out of reach before it counts as gone.
+const UNREACHABLE: u32 = 2;
 /// How many useless attempts in a row are made.
 const FAILURES: u32 = 6;
 
@@ -38,13 +40,31 @@ fn jittered(delay: Duration) -> Duration {
 /// Keeps the stream until there is none to keep. Runs as a task of its own.
 pub(super) async fn keep(peer: &Peer, version: Option<&str>) {
     let mut resume = Resume::default();
-    let mut failures = 0;
+    let (mut failures, mut was_open, mut unreachable) = (0, false, 0_u32);
     loop {
         let opened = Instant::now();
-        match follow(peer, version, &mut resume).await {
-            Followed::Done => return,
+        let followed = follow(peer, version, &mut resume).await;
+        was_open |= matches!(followed, Followed::Ended { .. });
+        let lost = match &followed {
+            Followed::Unreachable(why) => {
+                unreachable += 1;
+                (unreachable >= UNREACHABLE).then(|| why.clone())
+            }
+            Followed::Forgotten => Some("the server has forgotten the session".to_owned()),
+            _ => {
+                unreachable = 0;
+                None
+            }
+        };
+        if let Some(why) = lost.filter(|_| was_open) {
+            // What was followed once is there no more. Nobody listening is the end as well.
+            let _ = peer.inbox.send(Inbound::Closed(Closed::Lost(why))).await;
+            return;
+        }
+        match followed {
+            Followed::Done | Followed::Forgotten => return,
             Followed::Ended { useful } if useful || opened.elapsed() >= USEFUL => failures = 0,
-            Followed::Ended { .. } | Followed::Failed => failures += 1,
+            Followed::Ended { .. } | Followed::Failed | Followed::Unreachable(_) => failures += 1,
         }
         if failures >= FAILURES {
             tracing::debug!("the stream for notifications keeps ending; given up");
@@ -61,6 +81,10 @@ enum Followed {
     Ended { useful: bool },
     /// It could not be opened this time.
     Failed,
+    /// There is no connection.
+    Unreachable(String),
+    /// The session is not known any more.
+    Forgotten,
 }
 
 async fn follow(peer: &Peer, version: Option<&str>, resume: &mut Resume) -> Followed {
@@ -72,12 +96,16 @@ async fn follow(peer: &Peer, version: Option<&str>, resume: &mut Resume) -> Foll
         Ok(reader) => reader.expecting_keep_alives(peer.stream_idle),
         Err(ExchangeError::Io(error)) => {
             tracing::debug!(error, "the stream for notifications could not be opened");
-            return Followed::Failed;
+            return Followed::Unreachable(error);
         }
         // 501 is a refusal like 405, the other 5xx are outages.
         Err(ExchangeError::Status(status)) if matches!(status.status, 429 | 500 | 502..) => {
             tracing::debug!(status = status.status, "no stream for notifications at this time");
             return Followed::Failed;
+        }
+        Err(ExchangeError::Status(status)) if status.status == 404 && status.had_session => {
+            tracing::debug!("no stream for notifications: the session is not known any more");
+            return Followed::Forgotten;
         }
         Err(error) => {
             tracing::debug!(%error, "the server offers no stream for notifications");

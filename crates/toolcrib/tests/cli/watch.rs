@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcrib_testkit::{dialogue::Dialogue, fake::Fake, process::still_there};
 
-use crate::play::{Crib, scenario};
+use crate::play::{Crib, scenario, world};
 
 /// A server whose list of tools changes on its own accord, once it was listed.
 fn changing(era: &str) -> Fake {
@@ -186,4 +186,38 @@ fn what_cannot_be_watched_is_named() {
     check(&["notes://a"], 4, "no server lists notes://a");
     check(&["s", "--read"], 2, "--read goes with the URI of a resource");
     check(&["notes://a", "notes://b"], 2, "one resource at a time");
+}
+
+/// A server over HTTP that is killed and comes back on its address, in each era: nobody tells a
+/// client so, it has to find out.
+#[test]
+fn a_server_over_http_that_falls_over_is_told_too() {
+    const SOON: Duration = Duration::from_secs(10);
+    for era in ["modern", "legacy"] {
+        let world = world();
+        let serve = |address: &str| {
+            let mut server = world.start(&["demo-server", "--http", address]);
+            let line = server.line_of_stderr("http://", SOON);
+            (server, line[line.find("http://").unwrap()..].trim().to_owned())
+        };
+        let (mut server, url) = serve("127.0.0.1:0");
+        let config = json!({"mcpServers": {"far": {"url": url, "era": era}}});
+        let file = world.write("far.json", &config.to_string());
+        let file = file.to_str().unwrap();
+        let mut watch = Dialogue::over_pipes(&world, &["--config", file, "watch"]);
+        watch.hears_on_stderr("watching far, which is ready");
+        // Its change stream is open when a change is heard.
+        let refresh = || world.run(&["--config", file, "call", "refresh"]);
+        assert_eq!(refresh().code, Some(0));
+        watch.hears("added greet");
+        server.child.kill().unwrap();
+        server.wait(SOON);
+        watch.hears("far  failed");
+        let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp"));
+        let _again = serve(address.unwrap());
+        watch.hears("far  ready");
+        assert_eq!(refresh().code, Some(0));
+        watch.hears("added greet");
+        interrupted(watch, &[]);
+    }
 }
