@@ -150,7 +150,10 @@ fn say(host: &Host, line: &Line) {
     match &line.outcome {
         connect::Outcome::Added => Talk::say(format!("{name}: new")),
         connect::Outcome::Replaced => Talk::say(format!("{name}: replaced")),
-        connect::Outcome::Present => Talk::say(format!("{name}: already there")),
+        connect::Outcome::Present => {
+            let words = [&["already there".to_owned()], line.notes.as_slice()].concat();
+            return Talk::say(format!("{name}: {}", words.join(", ")));
+        }
         connect::Outcome::Differs => {
             Talk::warn(format!(
                 "{name}: left as it is: {} has another entry of this name",

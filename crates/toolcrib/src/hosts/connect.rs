@@ -11,6 +11,7 @@ use toolcrib_core::target::ServerConfig;
 use super::{
     put,
     read::{self, alike},
+    secrecy::{Variables, conceal},
     table::Host,
     tree, write,
 };
@@ -82,6 +83,13 @@ pub(crate) fn plan(
     let mut lines = Vec::new();
     for server in servers {
         let name = server.name.clone();
+        let there = standing(host, &source, section, &name)?;
+        if let Some(notes) =
+            there.as_ref().and_then(Option::as_ref).and_then(|there| ours(there, server))
+        {
+            lines.push(Line { server: name, outcome: Outcome::Present, notes });
+            continue;
+        }
         let entry = match write::entry(host, server, manner.home) {
             Ok(entry) => entry,
             Err(why) => {
@@ -91,7 +99,7 @@ pub(crate) fn plan(
             }
         };
         let value = fitted(host, section, entry.value);
-        let outcome = match standing(host, &source, section, &name)? {
+        let outcome = match there {
             None => Outcome::Added,
             Some(there) if same(host, there.as_ref(), &name, &value) => Outcome::Present,
             Some(_) if manner.replace => Outcome::Replaced,
@@ -156,6 +164,16 @@ fn standing(
     let mut servers =
         found.into_iter().filter(|found| found.name == name && found.project.is_none());
     Ok(Some(servers.next().and_then(|found| found.server.ok()).map(|taken| taken.server)))
+}
+
+/// The notes on an entry that is the server we would write, as `import` takes it over: with a secret
+/// of its own where ours has a reference. `None` when it is another one.
+fn ours(there: &ServerConfig, server: &ServerConfig) -> Option<Vec<String>> {
+    let mut there = there.clone();
+    let concealed = conceal(&mut there, &mut Variables::default());
+    let same = there.enabled == server.enabled && alike(&there.target, &server.target);
+    let note = (!concealed.is_empty()).then(|| "with a secret of its own, which stays".to_owned());
+    same.then(|| note.into_iter().collect())
 }
 
 fn same(host: &Host, there: Option<&ServerConfig>, name: &str, value: &serde_json::Value) -> bool {

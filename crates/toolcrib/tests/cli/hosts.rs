@@ -349,6 +349,25 @@ fn another_entry_of_the_name_is_replaced_only_when_asked() {
     assert!(new.contains("// keep\n    \"a\": {\n") && new.contains("\"b\": {}"), "{new}");
 }
 
+/// What was imported stands there with the secret that was not taken over, and keeps it.
+#[test]
+fn an_entry_that_was_imported_keeps_its_secret() {
+    for sample in &SAMPLES {
+        let (world, file) = with_sample(sample);
+        assert_eq!(world.run(&["import", sample.id, "--yes"]).code, Some(0));
+        let before = fs::read(&file).unwrap();
+        let run = world.run(&["connect", sample.id, "--yes", "--replace"]);
+        let after = fs::read(&file).unwrap();
+        let text = String::from_utf8_lossy(&before);
+        for secret in
+            text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| w.starts_with("hush"))
+        {
+            let kept = String::from_utf8_lossy(&after).contains(secret);
+            assert!(kept, "{}: {secret} is gone: {}", sample.id, run.stderr);
+        }
+    }
+}
+
 #[test]
 fn nothing_is_written_without_a_yes() {
     let world = world();
