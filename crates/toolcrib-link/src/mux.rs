@@ -7,7 +7,7 @@
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU8, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -86,6 +86,17 @@ struct Shared {
     host: Option<Host>,
     /// How many requests of the server the host is answering.
     answering: watch::Sender<usize>,
+    /// How many operations are under way, which a question of the server may belong to.
+    operations: AtomicUsize,
+}
+
+/// An operation is under way as long as this lives.
+pub(crate) struct UnderWay<'a>(&'a AtomicUsize);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The host is answering something as long as this lives.
@@ -130,6 +141,7 @@ impl Mux {
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
             host,
             answering: watch::Sender::new(0),
+            operations: AtomicUsize::new(0),
         });
         let pump = tokio::spawn(pump(Arc::clone(&shared), inbox)).abort_handle();
         Self { shared, pump }
@@ -211,6 +223,12 @@ impl Mux {
     /// How many requests of the server are being answered by the host, as it changes.
     pub(crate) fn answering(&self) -> watch::Receiver<usize> {
         self.shared.answering.subscribe()
+    }
+
+    /// Lets the server ask, as long as what is returned lives.
+    pub(crate) fn under_way(&self) -> UnderWay<'_> {
+        self.shared.operations.fetch_add(1, Ordering::Relaxed);
+        UnderWay(&self.shared.operations)
     }
 
     /// The transport.
@@ -444,9 +462,11 @@ impl Shared {
             return;
         };
         let shared = Arc::clone(self);
+        // An operation that ends meanwhile was still under way when the question came.
+        let idle = self.operations.load(Ordering::Relaxed) == 0;
         tokio::spawn(async move {
             // A person may be asked, and take long.
-            let outcome = shared.while_open(shared.outcome(method, params)).await;
+            let outcome = shared.while_open(shared.outcome(method, params, idle)).await;
             if let Some(outcome) = outcome {
                 shared.reply(&id, &outcome).await;
             }
@@ -464,11 +484,21 @@ impl Shared {
         }
     }
 
-    async fn outcome(&self, method: String, params: Option<Raw>) -> Result<Raw, RpcError> {
+    async fn outcome(
+        &self,
+        method: String,
+        params: Option<Raw>,
+        idle: bool,
+    ) -> Result<Raw, RpcError> {
         if method == method::PING {
             return Ok(Raw::empty_object());
         }
         if let Some(host) = self.host.as_ref().filter(|host| host.offers(&method)) {
+            if idle && method != method::ROOTS_LIST {
+                // A person would not know what the question is about.
+                let message = format!("{method} belongs to no request of this client");
+                return Err(RpcError::new(error::INVALID_REQUEST, message));
+            }
             let _answering = Answering::begin(&self.answering);
             return (host.answer)(method, params).await;
         }

@@ -139,6 +139,7 @@ impl Session {
     ) -> Result<Answer, RequestError> {
         let Performing { timeout, timeout_max, progress, log_level, mirrored, mut resumed } =
             performing;
+        let _under_way = self.mux().under_way();
         let rounds = self.limits().input_rounds;
         for _ in 0..=rounds {
             let mut params = operation.params();

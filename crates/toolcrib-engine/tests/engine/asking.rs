@@ -186,3 +186,33 @@ async fn a_server_that_asks_without_end_is_left() {
     long["requestState"] = "x".repeat(2 << 20).into();
     check(long, "bytes", 0).await;
 }
+
+/// A question that belongs to no call reaches nobody; where files may be is not asked of a person.
+#[tokio::test]
+async fn a_question_out_of_the_blue_is_refused() {
+    let ask = |id: &str, method: &str, params: Value| json!({"request": {"id": id, "method": method, "params": params}});
+    let sampling = json!({"messages": [], "maxTokens": 1});
+    let fake = Fake::scripted(&scenario(&json!({"steps": [
+        {"expect": "tools/list", "repeat": true}, {"default": true},
+        ask("q1", "elicitation/create", form()), ask("q2", "sampling/createMessage", sampling),
+        ask("q3", "roots/list", json!({})),
+    ]})));
+    let handlers = Handlers::new()
+        .on_form(|_| async { Elicited::Decline })
+        .on_sampling(|_| async { Err(Declined("no".to_owned())) })
+        .on_roots(|_| async { Vec::new() });
+    let engine = engine(&fake, handlers).await;
+    let log = fake.wait_for(PATIENCE, |log| answers_from(log, 'q').len() == 3).await;
+    let mut answers = answers_from(&log, 'q');
+    answers.sort_by_key(|answer| answer["id"].to_string());
+    assert_eq!(answers[0]["error"]["code"], -32600, "{answers:?}");
+    assert_eq!(answers[1]["error"]["code"], -32600, "{answers:?}");
+    assert_eq!(answers[2]["result"], json!({"roots": []}));
+    engine.shutdown().await;
+}
+
+/// What was answered to the requests of the server whose ids begin like this.
+fn answers_from(log: &Traffic, start: char) -> Vec<Value> {
+    let ours = |answer: &Value| answer["id"].as_str().is_some_and(|id| id.starts_with(start));
+    log.answers().into_iter().filter(|answer| ours(answer)).cloned().collect()
+}
