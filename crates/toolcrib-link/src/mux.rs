@@ -5,6 +5,7 @@
 //! no requests and no batches (specification, basic/patterns/mrtr and transports).
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU8, AtomicUsize, Ordering},
@@ -15,6 +16,7 @@ use std::{
 use serde::Deserialize;
 use tokio::{
     sync::{Semaphore, broadcast, mpsc, oneshot, watch},
+    task::AbortHandle,
     time::{Instant, timeout},
 };
 use toolcrib_core::{
@@ -68,7 +70,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 pub(crate) struct Mux {
     shared: Arc<Shared>,
-    pump: tokio::task::AbortHandle,
+    pump: AbortHandle,
 }
 
 struct Shared {
@@ -86,6 +88,8 @@ struct Shared {
     host: Option<Host>,
     /// How many requests of the server the host is answering.
     answering: watch::Sender<usize>,
+    /// What is being answered, by the id of the request as it was sent.
+    asked: std::sync::Mutex<HashMap<String, AbortHandle>>,
     /// How many operations are under way, which a question of the server may belong to.
     operations: AtomicUsize,
 }
@@ -141,6 +145,7 @@ impl Mux {
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
             host,
             answering: watch::Sender::new(0),
+            asked: std::sync::Mutex::default(),
             operations: AtomicUsize::new(0),
         });
         let pump = tokio::spawn(pump(Arc::clone(&shared), inbox)).abort_handle();
@@ -406,7 +411,12 @@ impl Shared {
                 }
             }
             method::CANCELLED => {
-                if let Some(id) = params.and_then(cancelled_id).filter(|_| self.is_modern()) {
+                let Some(id) = params.and_then(cancelled_id) else { return };
+                if !self.is_modern() {
+                    if let Some(answering) = lock(&self.asked).remove(id.get()) {
+                        answering.abort();
+                    }
+                } else if let Ok(id) = id.get().trim_matches('"').parse() {
                     self.pending.end_listening(id);
                 }
             }
@@ -464,14 +474,23 @@ impl Shared {
         let shared = Arc::clone(self);
         // An operation that ends meanwhile was still under way when the question came.
         let idle = self.operations.load(Ordering::Relaxed) == 0;
-        tokio::spawn(async move {
+        let key = id.get().to_owned();
+        // Held until it is in the table, so that it takes itself out again only after that.
+        let mut asked = lock(&self.asked);
+        if asked.contains_key(&key) {
+            tracing::debug!("a request of the server with an id that is in use is dropped");
+            return;
+        }
+        let answering = tokio::spawn(async move {
             // A person may be asked, and take long.
             let outcome = shared.while_open(shared.outcome(method, params, idle)).await;
+            lock(&shared.asked).remove(id.get());
             if let Some(outcome) = outcome {
                 shared.reply(&id, &outcome).await;
             }
             drop(room);
         });
+        asked.insert(key, answering.abort_handle());
     }
 
     async fn reply(&self, id: &Raw, outcome: &Result<Raw, RpcError>) {
@@ -543,13 +562,13 @@ fn subscription_id(params: &Raw) -> Option<u64> {
     id.get().trim_matches('"').parse().ok()
 }
 
-fn cancelled_id(params: &Raw) -> Option<u64> {
+fn cancelled_id(params: &Raw) -> Option<Raw> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Cancelled {
         request_id: Raw,
     }
-    params.read::<Cancelled>().ok()?.request_id.get().trim_matches('"').parse().ok()
+    params.read::<Cancelled>().ok().map(|cancelled| cancelled.request_id)
 }
 
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -211,6 +211,38 @@ async fn a_question_out_of_the_blue_is_refused() {
     engine.shutdown().await;
 }
 
+/// A legacy server that takes its question back needs no answer, and nobody goes on with it.
+#[tokio::test]
+async fn a_question_that_is_taken_back_is_dropped() {
+    let fake = Fake::scripted(&scenario(&json!({"steps": [
+        {"expect": "tools/call"},
+        {"request": {"id": "q1", "method": "elicitation/create", "params": form()}}, {"sleep_ms": 300},
+        {"notify": {"method": "notifications/cancelled", "params": {"requestId": "q1"}}},
+        {"sleep_ms": 300}, {"default": true},
+    ]})));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let asks = Arc::clone(&asked);
+    let handlers = Handlers::new().on_form(move |_| {
+        let at_work = Arc::clone(&asks);
+        async move {
+            at_work.fetch_add(1, Ordering::Relaxed);
+            std::future::pending().await
+        }
+    });
+    let engine = engine(&fake, handlers).await;
+    call(&engine, "s.alpha").await.unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    let dropped = async {
+        // One is the test's, one the handler's; a third would be the question's.
+        while Arc::strong_count(&asked) > 2 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, dropped).await.expect("nobody is left asking");
+    assert!(answers_from(&fake.log(), 'q').is_empty());
+    engine.shutdown().await;
+}
+
 /// What was answered to the requests of the server whose ids begin like this.
 fn answers_from(log: &Traffic, start: char) -> Vec<Value> {
     let ours = |answer: &Value| answer["id"].as_str().is_some_and(|id| id.starts_with(start));
