@@ -3,12 +3,12 @@
 //! Without a host nothing is declared and every such request is refused. With one, the capabilities
 //! it names are declared and only the methods they cover are handed to it.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
-use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, future::BoxFuture};
 use toolcrib_core::{
     raw::Raw,
-    rpc::{RpcError, method},
+    rpc::{RpcError, error, method},
     surface::Capabilities,
 };
 
@@ -32,6 +32,16 @@ impl fmt::Debug for Host {
 }
 
 impl Host {
+    /// Has one request answered. Whoever panics over it has answered with an error of ours.
+    pub(crate) async fn ask(&self, method: String, params: Option<Raw>) -> Result<Raw, RpcError> {
+        // Nothing of ours is touched by what panics.
+        let asking = AssertUnwindSafe(async { (self.answer)(method, params).await });
+        asking.catch_unwind().await.unwrap_or_else(|_| {
+            let message = "the client failed while it answered".to_owned();
+            Err(RpcError::new(error::INTERNAL, message))
+        })
+    }
+
     /// True when the declared capabilities cover this method of a server.
     pub fn offers(&self, method: &str) -> bool {
         let capability = match method {

@@ -15,7 +15,7 @@ use std::{
 
 use serde::Deserialize;
 use tokio::{
-    sync::{Semaphore, broadcast, mpsc, oneshot, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, oneshot, watch},
     task::AbortHandle,
     time::{Instant, timeout},
 };
@@ -83,8 +83,10 @@ struct Shared {
     /// Version header for what is sent outside a request.
     version: std::sync::Mutex<Mirror>,
     violation: OnceLock<String>,
-    /// Room for replies to the server's requests that are on their way.
+    /// Room for replies that need nobody and are on their way.
     replies: Arc<Semaphore>,
+    /// Room for requests that the host answers, which may take long.
+    questions: Arc<Semaphore>,
     host: Option<Host>,
     /// How many requests of the server the host is answering.
     answering: watch::Sender<usize>,
@@ -131,8 +133,13 @@ pub(crate) struct Ticket {
 }
 
 impl Mux {
-    /// Starts sorting what comes through `inbox`.
-    pub(crate) fn start(wire: Wire, inbox: mpsc::Receiver<Inbound>, host: Option<Host>) -> Self {
+    /// Starts sorting what comes through `inbox`. The host answers at most `questions` at one time.
+    pub(crate) fn start(
+        wire: Wire,
+        inbox: mpsc::Receiver<Inbound>,
+        host: Option<Host>,
+        questions: usize,
+    ) -> Self {
         let shared = Arc::new(Shared {
             wire,
             pending: Pending::default(),
@@ -143,6 +150,7 @@ impl Mux {
             version: std::sync::Mutex::default(),
             violation: OnceLock::new(),
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
+            questions: Arc::new(Semaphore::new(questions)),
             host,
             answering: watch::Sender::new(0),
             asked: std::sync::Mutex::default(),
@@ -467,13 +475,53 @@ impl Shared {
             }
             return;
         }
+        let outcome = match self.admit(&method) {
+            Ok(Some(room)) => return self.put_to_host(id, method, params, room),
+            Ok(None) => Ok(Raw::empty_object()),
+            Err(error) => Err(error),
+        };
         let Ok(room) = Arc::clone(&self.replies).try_acquire_owned() else {
             tracing::debug!("a flood of requests of the server is dropped");
             return;
         };
         let shared = Arc::clone(self);
-        // An operation that ends meanwhile was still under way when the question came.
-        let idle = self.operations.load(Ordering::Relaxed) == 0;
+        tokio::spawn(async move {
+            shared.reply(&id, &outcome).await;
+            drop(room);
+        });
+    }
+
+    /// Room at the host for what it offers, none for a `ping`, or why the request is refused.
+    fn admit(&self, method: &str) -> Result<Option<OwnedSemaphorePermit>, RpcError> {
+        if method == method::PING {
+            return Ok(None);
+        }
+        if !self.host.as_ref().is_some_and(|host| host.offers(method)) {
+            let method = sanitise::line(method, 80);
+            tracing::debug!(method, "refused a request of the server");
+            let message = format!("{method} is not offered by this client");
+            return Err(RpcError::new(error::METHOD_NOT_FOUND, message));
+        }
+        if self.operations.load(Ordering::Relaxed) == 0 && method != method::ROOTS_LIST {
+            // A person would not know what the question is about.
+            let message = format!("{method} belongs to no request of this client");
+            return Err(RpcError::new(error::INVALID_REQUEST, message));
+        }
+        Arc::clone(&self.questions).try_acquire_owned().map(Some).map_err(|_| {
+            let message = "the client is being asked too much at one time".to_owned();
+            RpcError::new(error::INTERNAL, message)
+        })
+    }
+
+    /// Has the host answer, beside everything else.
+    fn put_to_host(
+        self: &Arc<Self>,
+        id: Raw,
+        method: String,
+        params: Option<Raw>,
+        room: OwnedSemaphorePermit,
+    ) {
+        let shared = Arc::clone(self);
         let key = id.get().to_owned();
         // Held until it is in the table, so that it takes itself out again only after that.
         let mut asked = lock(&self.asked);
@@ -483,14 +531,24 @@ impl Shared {
         }
         let answering = tokio::spawn(async move {
             // A person may be asked, and take long.
-            let outcome = shared.while_open(shared.outcome(method, params, idle)).await;
+            let outcome = shared.while_open(shared.answer_of_host(method, params)).await;
             lock(&shared.asked).remove(id.get());
-            if let Some(outcome) = outcome {
+            if let Some(Some(outcome)) = outcome {
                 shared.reply(&id, &outcome).await;
             }
             drop(room);
         });
         asked.insert(key, answering.abort_handle());
+    }
+
+    async fn answer_of_host(
+        &self,
+        method: String,
+        params: Option<Raw>,
+    ) -> Option<Result<Raw, RpcError>> {
+        let host = self.host.as_ref()?;
+        let _answering = Answering::begin(&self.answering);
+        Some(host.ask(method, params).await)
     }
 
     async fn reply(&self, id: &Raw, outcome: &Result<Raw, RpcError>) {
@@ -501,30 +559,6 @@ impl Shared {
             Some(Ok(Err(error))) => tracing::debug!(%error, "reply not delivered"),
             Some(Err(_)) | None => tracing::debug!("reply not delivered in time"),
         }
-    }
-
-    async fn outcome(
-        &self,
-        method: String,
-        params: Option<Raw>,
-        idle: bool,
-    ) -> Result<Raw, RpcError> {
-        if method == method::PING {
-            return Ok(Raw::empty_object());
-        }
-        if let Some(host) = self.host.as_ref().filter(|host| host.offers(&method)) {
-            if idle && method != method::ROOTS_LIST {
-                // A person would not know what the question is about.
-                let message = format!("{method} belongs to no request of this client");
-                return Err(RpcError::new(error::INVALID_REQUEST, message));
-            }
-            let _answering = Answering::begin(&self.answering);
-            return (host.answer)(method, params).await;
-        }
-        let method = sanitise::line(&method, 80);
-        tracing::debug!(method, "refused a request of the server");
-        let message = format!("{method} is not offered by this client");
-        Err(RpcError::new(error::METHOD_NOT_FOUND, message))
     }
 
     /// Tells the server that request `id` is given up.
@@ -544,7 +578,7 @@ impl Shared {
     }
 }
 
-/// Most replies to a server's requests that may be on their way at once; a flood is dropped.
+/// Most replies that need nobody and may be on their way at once; a flood is dropped.
 const MAX_REPLIES: usize = 64;
 
 fn subscription_id(params: &Raw) -> Option<u64> {

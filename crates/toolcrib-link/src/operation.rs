@@ -200,7 +200,7 @@ impl Session {
             return false;
         }
         for page in pages {
-            let answer = (host.answer)(method::ELICIT.to_owned(), Some(page)).await;
+            let answer = host.ask(method::ELICIT.to_owned(), Some(page)).await;
             let action = answer.ok().and_then(|answer| member(&answer, "action"));
             if action.is_none_or(|action| action.get() != "\"accept\"") {
                 return false;
@@ -224,7 +224,7 @@ impl Session {
         }
         let mut responses = Params::new();
         for (key, input) in inputs {
-            let Ok(answer) = (host.answer)(input.method, input.params).await else {
+            let Ok(answer) = host.ask(input.method, input.params).await else {
                 return Ok(None);
             };
             responses = responses.with(key, answer);

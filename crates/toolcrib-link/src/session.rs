@@ -533,7 +533,7 @@ mod tests {
         let server = tokio::spawn(serve(listener));
         let (sender, inbox) = mpsc::channel(INBOX);
         let http = Streamable::new(&Endpoint::new(&url), &Limits::default(), None, sender);
-        let mux = Mux::start(wire::Wire::Http(http.unwrap()), inbox, None);
+        let mux = Mux::start(wire::Wire::Http(http.unwrap()), inbox, None, 1);
         let timeouts = Timeouts::default();
         let deadline = Instant::now() + timeouts.start;
         let handshake = Handshake::new(&mux, timeouts.probe, timeouts.start, deadline);

@@ -243,6 +243,39 @@ async fn a_question_that_is_taken_back_is_dropped() {
     engine.shutdown().await;
 }
 
+/// Forms that nobody answers hold up neither a `ping` nor the refusal of further ones.
+#[tokio::test]
+async fn open_forms_starve_nothing_else() {
+    let ask = |n: usize| json!({"request": {"id": format!("q{n}"), "method": "elicitation/create", "params": form()}});
+    let mut steps = vec![json!({"expect": "tools/call"})];
+    steps.extend((0..70).map(ask));
+    steps.push(json!({"request": {"id": "p", "method": "ping"}}));
+    steps.push(json!({"silent": true}));
+    let fake = Fake::scripted(&scenario(&json!({"steps": steps})));
+    let handlers = Handlers::new().on_form(|_| std::future::pending());
+    let engine = engine(&fake, handlers).await;
+    tokio::select! {
+        called = engine.call("s.alpha", None, CallOptions::default()) => panic!("{called:?}"),
+        log = fake.wait_for(PATIENCE, |log| answers_from(log, 'p').len() == 1
+            && answers_from(log, 'q').len() == 54) => {
+            let refused = answers_from(&log, 'q');
+            assert!(refused.iter().all(|answer| answer["error"]["code"] == -32603), "{refused:?}");
+        }
+    }
+    engine.shutdown().await;
+}
+
+/// A handler that panics is an error of ours, and the server hears of it.
+#[tokio::test]
+async fn a_handler_that_panics_answers_all_the_same() {
+    let fake = asking("legacy", "elicitation/create", &form());
+    let handlers = Handlers::new().on_form(|_| async { panic!("as a handler may") });
+    let engine = engine(&fake, handlers).await;
+    call(&engine, "s.alpha").await.unwrap();
+    assert_eq!(answered("legacy", &fake.log())["code"], -32603);
+    engine.shutdown().await;
+}
+
 /// What was answered to the requests of the server whose ids begin like this.
 fn answers_from(log: &Traffic, start: char) -> Vec<Value> {
     let ours = |answer: &Value| answer["id"].as_str().is_some_and(|id| id.starts_with(start));
