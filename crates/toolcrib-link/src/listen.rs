@@ -55,7 +55,7 @@ impl Ended {
         };
         let refused = match failure {
             Failure::Rpc(error) => Some(error),
-            Failure::Exchange(ExchangeError::Status(status)) => status.rpc,
+            Failure::Exchange(ExchangeError::Status(status)) if status.is_refusal() => status.rpc,
             _ => None,
         };
         Self { why, refused }
@@ -66,7 +66,8 @@ impl Ended {
     }
 }
 
-/// Opens a stream and stays until it ends, or whoever hears it breaks off. Dropping the future closes it and tells the server.
+/// Opens a stream and stays until it ends, or whoever hears it breaks off. Dropping the future
+/// closes it and tells the server.
 pub(crate) async fn listen_once(
     session: &Session,
     filter: &Raw,

@@ -249,15 +249,39 @@ impl Session {
         params: &Params,
         sending: Sending,
     ) -> Result<Answer, RequestError> {
-        let renewals = *self.renewals.lock().await;
-        let outcome = self.attempt(method, params, &sending).await?;
-        let outcome = if self.lost_session(&outcome) {
-            self.renew(renewals).await?;
-            self.attempt(method, params, &sending).await?
-        } else {
-            outcome
-        };
+        let outcome = self.exchange(method, params, &sending).await?;
         self.judge(method, outcome)
+    }
+
+    /// As [`Session::request`], for a request that is repeated until the server judges it: an
+    /// overload that speaks JSON-RPC is no [`RequestError::Rpc`].
+    pub(crate) async fn request_until_judged(
+        &self,
+        method: &'static str,
+        params: &Params,
+        sending: Sending,
+    ) -> Result<Answer, RequestError> {
+        match self.exchange(method, params, &sending).await? {
+            Err(Failure::Exchange(ExchangeError::Status(status))) if !status.is_refusal() => {
+                Err(RequestError::Exchange(ExchangeError::Status(status)))
+            }
+            outcome => self.judge(method, outcome),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        method: &'static str,
+        params: &Params,
+        sending: &Sending,
+    ) -> Result<Outcome, RequestError> {
+        let renewals = *self.renewals.lock().await;
+        let outcome = self.attempt(method, params, sending).await?;
+        if !self.lost_session(&outcome) {
+            return Ok(outcome);
+        }
+        self.renew(renewals).await?;
+        self.attempt(method, params, sending).await
     }
 
     async fn attempt(

@@ -197,7 +197,7 @@ impl Session {
         let wait = self.timeouts().list;
         let sending = Sending { wait, wait_max: wait, ..Sending::default() };
         let params = Params::new().with("uri", Raw::of(&uri));
-        self.request(method, &params, sending).await.map(drop)
+        self.request_until_judged(method, &params, sending).await.map(drop)
     }
 }
 
