@@ -232,6 +232,20 @@ async fn a_refused_subscription_says_why() {
     check("modern", steps.into(), "of this resource").await;
 }
 
+/// A subscription that nobody waits for any more may have been heard, answered or not.
+#[tokio::test]
+async fn what_was_not_answered_is_taken_back_too() {
+    let steps = json!([{"expect": "resources/subscribe"}, {"silent": true}]);
+    let fake = Fake::scripted(&announcing("legacy", &json!({"steps": steps})));
+    let engine = settled(stdio(&fake)).await;
+    tokio::select! {
+        subscribed = subscribe(&engine) => panic!("{:?}", subscribed.err()),
+        _ = fake.wait_for(PATIENCE, |log| log.count("resources/subscribe") == 1) => {}
+    }
+    fake.wait_for(PATIENCE, |log| log.count("resources/unsubscribe") == 1).await;
+    engine.shutdown().await;
+}
+
 /// A server that has too much to do has refused nothing, though its answer looks like it.
 #[tokio::test]
 async fn an_overload_is_no_refusal() {
