@@ -186,6 +186,7 @@ impl CallError {
             Self::InputRequired { .. } => Code::InputRequired,
             Self::Request { error, .. } => match error {
                 RequestError::Rpc(_) | RequestError::Unusable { .. } => Code::ServerError,
+                RequestError::Unanswered { .. } => Code::InputRequired,
                 RequestError::NeedsAuth { .. } => Code::NeedsAuth,
                 RequestError::Timeout { .. } => Code::Timeout,
                 RequestError::Exchange(_)

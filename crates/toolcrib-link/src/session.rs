@@ -71,6 +71,14 @@ pub enum RequestError {
         /// What is wrong with it.
         why: String,
     },
+    /// The server asked for input first, and the host had no answer to it.
+    #[error("it asks for input ({asked}) and got none: {}", error.message)]
+    Unanswered {
+        /// The method that it asked for.
+        asked: String,
+        /// What the host said.
+        error: RpcError,
+    },
     /// The server had forgotten the session and a new one could not be made.
     #[error("the session was lost and could not be renewed: {0}")]
     Renewal(HandshakeError),

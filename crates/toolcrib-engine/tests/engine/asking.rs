@@ -276,6 +276,43 @@ async fn a_handler_that_panics_answers_all_the_same() {
     engine.shutdown().await;
 }
 
+/// Why a modern server got no answer is told to who called.
+#[tokio::test]
+async fn why_nothing_was_answered_is_told() {
+    let check = async |method: &str, params: Value, handlers: Handlers, why: &str| {
+        let fake = asking("modern", method, &params);
+        let engine = engine(&fake, handlers).await;
+        let error = call(&engine, "s.alpha").await.unwrap_err();
+        assert_eq!(error.code(), Code::InputRequired);
+        let words = format!("alpha of s: it asks for input ({method}) and got none: {why}");
+        assert!(error.to_string().starts_with(&words), "{error}");
+        engine.shutdown().await;
+    };
+    let model = Handlers::new().on_sampling(|_| async { Err(Declined("not today".to_owned())) });
+    let question = json!({"messages": [{"role": "user", "content": {"type": "text", "text": "2+2"}}], "maxTokens": 5});
+    check("sampling/createMessage", question, model, "not today").await;
+    let misfit = Handlers::new().on_form(|_| async { Elicited::Accept(Map::new()) });
+    check("elicitation/create", form(), misfit.clone(), "the client has no answer that fits").await;
+    check("elicitation/create", json!({"requestedSchema": 1}), misfit, "").await;
+}
+
+/// Nobody is asked for a part of what a server wants.
+#[tokio::test]
+async fn a_form_beside_a_url_that_nobody_opens_is_not_asked() {
+    let url =
+        json!({"mode": "url", "message": "m", "elicitationId": "e", "url": "https://a.example"});
+    let ask = |params: Value| json!({"method": "elicitation/create", "params": params});
+    let fake = Fake::scripted(&scenario(
+        &json!({"era": "modern", "steps": [{"expect": "tools/call"},
+        {"reply": {"resultType": "input_required", "inputRequests": {"a": ask(form()), "b": ask(url)}}}]}),
+    ));
+    let handlers = Handlers::new().on_form(|_| async { panic!("nobody is to be asked") });
+    let engine = engine(&fake, handlers).await;
+    let error = call(&engine, "s.alpha").await.unwrap_err();
+    assert!(matches!(error, CallError::InputRequired { .. }), "{error}");
+    engine.shutdown().await;
+}
+
 /// What was answered to the requests of the server whose ids begin like this.
 fn answers_from(log: &Traffic, start: char) -> Vec<Value> {
     let ours = |answer: &Value| answer["id"].as_str().is_some_and(|id| id.starts_with(start));
