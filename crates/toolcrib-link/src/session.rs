@@ -124,6 +124,8 @@ pub struct Session {
     renewed: watch::Sender<u64>,
     /// True once the standing stream was asked for.
     streaming: AtomicBool,
+    /// The least level of log messages that a legacy server was asked for.
+    log_level: StdMutex<Option<LogLevel>>,
     /// True once an answer showed that the negotiated era does not hold.
     era_wrong: AtomicBool,
     /// True when the server handed out a session id, which it may forget.
@@ -148,6 +150,7 @@ impl Session {
             renewals: Mutex::new(0),
             renewed: watch::Sender::new(0),
             streaming: AtomicBool::new(false),
+            log_level: StdMutex::new(None),
             era_wrong: AtomicBool::new(false),
         }
     }
@@ -215,8 +218,8 @@ impl Session {
         self.mux.kill();
     }
 
-    /// Sets the least level of the log messages that a legacy server sends (`logging/setLevel`).
-    /// Nothing is sent to a modern server, or to one that does not declare `logging`.
+    /// Sets the least level of the log messages that a legacy server sends (`logging/setLevel`), over
+    /// renewals. Nothing is sent to a modern server, or to one that does not declare `logging`.
     ///
     /// # Errors
     /// See [`RequestError`].
@@ -225,10 +228,25 @@ impl Session {
         if negotiated.era == Era::Modern || !negotiated.capabilities.has("logging") {
             return Ok(());
         }
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
         let wait = self.timeouts.list;
         let sending = Sending { wait, wait_max: wait, ..Sending::default() };
-        let params = Params::new().with("level", Raw::of(&level));
-        self.request(method::SET_LEVEL, &params, sending).await.map(drop)
+        self.request(method::SET_LEVEL, &of_level(level), sending).await.map(drop)
+    }
+
+    /// Sets the log level of a new session in place of a lost one. Log messages are worth only a
+    /// short wait of the request that found the old one lost.
+    async fn set_log_level_again(&self) {
+        let level = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(level) = level.filter(|_| self.negotiated().capabilities.has("logging")) else {
+            return;
+        };
+        let wait = self.timeouts.list.min(SET_AGAIN_WITHIN);
+        let sending = Sending { wait, wait_max: wait, ..Sending::default() };
+        let set = self.attempt(method::SET_LEVEL, &of_level(level), &sending).await;
+        if !matches!(set, Ok(Ok(_))) {
+            tracing::debug!("the log level was not set again");
+        }
     }
 
     /// Opens the standing stream of a legacy HTTP server; kept open over renewals.
@@ -454,8 +472,17 @@ impl Session {
         self.renewed.send_replace(*renewals);
         // Whatever changed while no stream was open was not announced to us.
         self.mux.bump_all();
+        drop(renewals);
+        self.set_log_level_again().await;
         Ok(())
     }
+}
+
+/// How long setting the log level of a renewed session may take.
+const SET_AGAIN_WITHIN: Duration = Duration::from_secs(2);
+
+fn of_level(level: LogLevel) -> Params {
+    Params::new().with("level", Raw::of(&level))
 }
 
 fn result_type(result: &Raw) -> Option<String> {
