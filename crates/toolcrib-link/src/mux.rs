@@ -79,6 +79,8 @@ struct Shared {
     era: AtomicU8,
     changes: watch::Sender<Changes>,
     events: broadcast::Sender<ServerEvent>,
+    /// What came before anybody listened, for the first who does.
+    early: std::sync::Mutex<Option<broadcast::Receiver<ServerEvent>>>,
     closed: watch::Sender<Option<String>>,
     /// Version header for what is sent outside a request.
     version: std::sync::Mutex<Mirror>,
@@ -140,12 +142,14 @@ impl Mux {
         host: Option<Host>,
         questions: usize,
     ) -> Self {
+        let (events, early) = broadcast::channel(EVENTS);
         let shared = Arc::new(Shared {
             wire,
             pending: Pending::default(),
             era: AtomicU8::new(UNSETTLED),
             changes: watch::Sender::new(Changes::default()),
-            events: broadcast::Sender::new(EVENTS),
+            events,
+            early: std::sync::Mutex::new(Some(early)),
             closed: watch::Sender::new(None),
             version: std::sync::Mutex::default(),
             violation: OnceLock::new(),
@@ -218,9 +222,10 @@ impl Mux {
         });
     }
 
-    /// Log messages and resource updates.
+    /// Log messages and resource updates; the first who asks hears what came since the start.
     pub(crate) fn events(&self) -> broadcast::Receiver<ServerEvent> {
-        self.shared.events.subscribe()
+        let early = lock(&self.shared.early).take();
+        early.unwrap_or_else(|| self.shared.events.subscribe())
     }
 
     /// Why the connection is gone, once it is.

@@ -190,7 +190,8 @@ impl Session {
         self.mux.changes()
     }
 
-    /// Log messages and resource updates, as they come.
+    /// Log messages and resource updates, as they come. The first who asks for them hears those
+    /// of the time before, from the start of the connection on.
     pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
         self.mux.events()
     }

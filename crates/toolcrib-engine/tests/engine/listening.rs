@@ -130,3 +130,24 @@ async fn the_log_level_outlives_a_session() {
     assert_eq!(log.requests("logging/setLevel")[1]["params"], json!({"level": "warning"}));
     engine.shutdown().await;
 }
+
+/// What a server says while it starts is heard, before anybody could have asked for it.
+#[tokio::test]
+async fn log_messages_of_the_start_are_heard() {
+    let message = json!({"level": "warning", "data": "early"});
+    let fake = Fake::scripted(&scenario(&json!({
+        "capabilities": {"tools": {}, "logging": {}},
+        "steps": [{"expect": "initialize"},
+            {"notify": {"method": "notifications/message", "params": message}}, {"default": true}],
+    })));
+    let options = Options { mode: Mode::Live, ..Options::default() };
+    let engine = Engine::start(vec![stdio(&fake)], options);
+    let mut listener = engine.listen();
+    loop {
+        if let Some(Event::Log { message: heard, .. }) = next(&mut listener).await {
+            assert_eq!(heard.read::<Value>().unwrap(), message);
+            break;
+        }
+    }
+    engine.shutdown().await;
+}
