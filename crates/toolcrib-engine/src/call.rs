@@ -134,7 +134,8 @@ impl Engine {
     ) -> Result<Called, CallError> {
         let kinds = [ListKind::Resources, ListKind::ResourceTemplates];
         let unknown = |seen: &Snapshot| {
-            matches!(owner_of(seen, uri, server), Err(CallError::UnknownUri { .. }))
+            let owner = owner_of(seen, uri, server);
+            matches!(owner, Err(CallError::UnknownUri { .. } | CallError::Refused { .. }))
         };
         let snapshot = self.seen(&kinds, |seen| !unknown(seen)).await;
         let part = owner_of(&snapshot, uri, server)?;
