@@ -15,7 +15,7 @@ use toolcrib_core::{
     surface::ListKind,
     target::ServerConfig,
 };
-use toolcrib_link::{ConnectError, Follower, Following, ServerEvent, Session, listen::jittered};
+use toolcrib_link::{ConnectError, Follower, Following, ServerEvent, Session, jitter::jittered};
 
 use crate::{
     board::Board,

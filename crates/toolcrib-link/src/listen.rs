@@ -12,6 +12,7 @@ use toolcrib_core::{
 use crate::{
     channel::ExchangeError,
     handshake::{mirror_after, modern_params},
+    jitter::jittered,
     pending::{Failure, Notice},
     session::Session,
 };
@@ -135,26 +136,9 @@ impl Pauses {
     }
 }
 
-/// Up to a quarter more, so that many followers do not return at once. The clock's low bits are
-/// random enough for that.
-pub fn jittered(pause: Duration) -> Duration {
-    let nanos = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |now| now.subsec_nanos());
-    pause + pause.mul_f64(f64::from(nanos % 1_000) / 4_000.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn jitter_only_adds() {
-        for _ in 0..100 {
-            let pause = jittered(Duration::from_secs(4));
-            assert!(pause >= Duration::from_secs(4) && pause <= Duration::from_secs(5));
-        }
-    }
 
     #[test]
     fn pauses_grow_until_a_stream_lives() {

@@ -9,7 +9,7 @@ use toolcrib_core::{
     surface::{ListKind, ListState},
 };
 use toolcrib_engine::{Engine, Event, Mode, Part, Status};
-use toolcrib_link::listen::jittered;
+use toolcrib_link::jitter::jittered;
 
 use super::{
     args::{Global, Watch},

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tokio::time::sleep;
 use toolcrib_core::{code::Code, raw::Raw, surface::ListKind};
 use toolcrib_engine::{CallError, Engine, ResourceEvent, SubscribeError, Subscription};
-use toolcrib_link::listen::jittered;
+use toolcrib_link::jitter::jittered;
 
 use super::{
     args::Global,
