@@ -41,6 +41,7 @@ use crate::{
 
 /// Why a request gave no result.
 #[derive(Debug, Clone, Error)]
+#[non_exhaustive]
 pub enum RequestError {
     /// The server answered with an error.
     #[error("{0}")]

@@ -97,6 +97,8 @@ impl Followed<'_> {
                 Ok(ResourceEvent::Interrupted { why }) => {
                     self.show(&Shown::Interrupted { server: &server, uri: self.uri, why: &why })?;
                 }
+                // What else there may be one day changes nothing about the content.
+                Ok(_) => {}
                 Err(error) => return Err(error.into()),
             }
         }
