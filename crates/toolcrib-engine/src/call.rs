@@ -21,6 +21,7 @@ use toolcrib_link::{Answer, Operation, Performing, RequestError, Session};
 use crate::{
     engine::Engine,
     find::{owner_of, refused},
+    judge::judge,
     options::ResultCheck,
     outcome::{CallError, CallOptions, Called, Completion},
     part::Part,
@@ -134,7 +135,8 @@ impl Engine {
     ) -> Result<Called, CallError> {
         let kinds = [ListKind::Resources, ListKind::ResourceTemplates];
         let unknown = |seen: &Snapshot| {
-            matches!(owner_of(seen, uri, server), Err(CallError::UnknownUri { .. }))
+            let owner = owner_of(seen, uri, server);
+            matches!(owner, Err(CallError::UnknownUri { .. } | CallError::Refused { .. }))
         };
         let snapshot = self.seen(&kinds, |seen| !unknown(seen)).await;
         let part = owner_of(&snapshot, uri, server)?;
@@ -370,19 +372,6 @@ fn offers_completion(session: &Session) -> bool {
     let negotiated = session.negotiated();
     negotiated.capabilities.has("completions")
         || negotiated.era == Era::Legacy && negotiated.version.as_str() < "2025-03-26"
-}
-
-/// Judges a value by a server's schema. A hostile one takes seconds to compile and to judge by, so
-/// that is kept off the tasks of others.
-async fn judge<T: Send + 'static>(judging: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(judging).await {
-        Ok(judged) => judged,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is going, and with it whoever waits for this.
-            Err(_) => std::future::pending().await,
-        },
-    }
 }
 
 /// True for errors that say that our list is older than the server.

@@ -1,7 +1,7 @@
 //! Finding an item in a snapshot: tools and prompts by any of their names, resources by URI,
 //! templates by their text. Nothing is sent, and nothing is waited for.
 
-use std::{ops::Deref, sync::Arc};
+use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 
 use toolcrib_core::{
     catalog::{NameError, Names},
@@ -63,13 +63,13 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`CallError::UnknownUri`] names what comes near, [`CallError::AmbiguousUri`] all servers that
-    /// list it.
+    /// list it; [`CallError::Refused`] says why a resource is not to be used.
     pub fn resource(
         &self,
         uri: &str,
         server: Option<&str>,
     ) -> Result<Found<'_, Resource>, CallError> {
-        self.only(uri, server, |part| part.resource(uri))
+        self.only(ListKind::Resources, uri, server, |part| part.resource(uri))
     }
 
     /// Finds a resource template by its text, among those of `server` when it is given.
@@ -81,7 +81,9 @@ impl Snapshot {
         uri_template: &str,
         server: Option<&str>,
     ) -> Result<Found<'_, Template>, CallError> {
-        self.only(uri_template, server, |part| part.template(uri_template))
+        self.only(ListKind::ResourceTemplates, uri_template, server, |part| {
+            part.template(uri_template)
+        })
     }
 
     fn named(&self, kind: ListKind, name: &str) -> Result<(&Arc<Part>, &str), CallError> {
@@ -96,13 +98,18 @@ impl Snapshot {
 
     fn only<'a, T>(
         &'a self,
+        kind: ListKind,
         uri: &str,
         server: Option<&str>,
         item: impl Fn(&'a Arc<Part>) -> Option<&'a T>,
     ) -> Result<Found<'a, T>, CallError> {
-        let among = self.parts().filter(|part| server.is_none_or(|server| part.name() == server));
-        let mut found = among.filter_map(|part| Some(Found { part, item: item(part)? }));
-        let Some(first) = found.next() else { return Err(unknown(self, uri)) };
+        let among =
+            || self.parts().filter(|part| server.is_none_or(|server| part.name() == server));
+        let mut found = among().filter_map(|part| Some(Found { part, item: item(part)? }));
+        let Some(first) = found.next() else {
+            let refused = among().find_map(|part| refusal(part, kind, uri));
+            return Err(refused.unwrap_or_else(|| unknown(self, uri)));
+        };
         let more: Vec<_> = found.collect();
         if more.is_empty() {
             return Ok(first);
@@ -121,7 +128,7 @@ pub(crate) fn owner_of(
 ) -> Result<Arc<Part>, CallError> {
     if let Some(server) = server {
         let part = snapshot.part(server).ok_or_else(|| NameError::unknown(server))?;
-        return Ok(Arc::clone(part));
+        return refused_uri(part, uri).map_or_else(|| Ok(Arc::clone(part)), Err);
     }
     let owners = |owns: &dyn Fn(&Part) -> bool| -> Vec<Arc<Part>> {
         snapshot.parts().filter(|part| owns(part)).cloned().collect()
@@ -132,12 +139,39 @@ pub(crate) fn owner_of(
     }
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(unknown(snapshot, uri)),
+        0 => {
+            let refused = snapshot.parts().find_map(|part| refused_uri(part, uri));
+            Err(refused.unwrap_or_else(|| unknown(snapshot, uri)))
+        }
         _ => Err(CallError::AmbiguousUri {
             uri: sanitise::line(uri, 200),
             servers: found.iter().map(|part| part.name().to_owned()).collect(),
         }),
     }
+}
+
+/// Why this URI is not to be read from a server, when what it shows of it is not to be used.
+fn refused_uri(part: &Part, uri: &str) -> Option<CallError> {
+    if let Some(refused) = refusal(part, ListKind::Resources, uri) {
+        return Some(refused);
+    }
+    if part.lists_uri(uri) || part.template_for(uri).is_some() {
+        return None;
+    }
+    let templates = part.surface.iter().flat_map(|surface| surface.templates.items.iter());
+    templates
+        .filter(|template| matched(template, uri).is_some())
+        .find_map(|template| refusal(part, ListKind::ResourceTemplates, &template.uri_template))
+}
+
+fn refusal(part: &Part, kind: ListKind, key: &str) -> Option<CallError> {
+    let why = part.refusal(kind, key)?.to_owned();
+    Some(CallError::Refused { server: part.name().to_owned(), item: sanitise::line(key, 200), why })
+}
+
+/// The values of a template's variables that make this URI.
+fn matched(template: &Template, uri: &str) -> Option<BTreeMap<String, String>> {
+    UriTemplate::parse(&template.uri_template).ok()?.match_uri(uri)
 }
 
 fn unknown(snapshot: &Snapshot, uri: &str) -> CallError {
@@ -149,9 +183,7 @@ fn unknown(snapshot: &Snapshot, uri: &str) -> CallError {
 pub(crate) fn refused(snapshot: &Snapshot, kind: ListKind, name: &str) -> Option<CallError> {
     let names = Names::build(snapshot.parts().flat_map(|part| part.refused()));
     let named = names.resolve(kind, name).ok()?;
-    let why = snapshot.part(&named.server)?.refusal(kind, &named.item)?.to_owned();
-    let item = sanitise::line(&named.item, 200);
-    Some(CallError::Refused { server: named.server.clone(), item, why })
+    refusal(snapshot.part(&named.server)?, kind, &named.item)
 }
 
 /// The URIs and templates that come nearest, for an error.
@@ -175,23 +207,14 @@ fn near_uris(snapshot: &Snapshot, uri: &str) -> Vec<String> {
 }
 
 impl Part {
-    /// True when the server lists exactly this URI.
+    /// True when the server lists exactly this URI, for use.
     pub fn lists_uri(&self, uri: &str) -> bool {
-        let surface = self.surface.as_ref();
-        surface.is_some_and(|surface| {
-            surface.resources.items.iter().any(|resource| resource.uri == uri)
-        })
+        self.resource(uri).is_some()
     }
 
-    /// The server's template that fits this URI, with the values of its variables.
-    pub fn template_for(
-        &self,
-        uri: &str,
-    ) -> Option<(String, std::collections::BTreeMap<String, String>)> {
-        let surface = self.surface.as_ref()?;
-        surface.templates.items.iter().find_map(|template| {
-            let parsed = UriTemplate::parse(&template.uri_template).ok()?;
-            Some((template.uri_template.clone(), parsed.match_uri(uri)?))
-        })
+    /// The server's template that fits this URI and is to be used, with the values of its variables.
+    pub fn template_for(&self, uri: &str) -> Option<(String, BTreeMap<String, String>)> {
+        self.templates()
+            .find_map(|template| Some((template.uri_template.clone(), matched(template, uri)?)))
     }
 }

@@ -13,6 +13,8 @@ use toolcrib_core::{
 };
 use toolcrib_link::Host;
 
+use crate::judge::judge;
+
 type Answer<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, A> + Send + Sync>;
 
 /// Why a model gives no answer, in words for the server.
@@ -121,12 +123,14 @@ impl Handlers {
         Some(Host {
             capabilities,
             answer: Arc::new(move |method, params| {
-                let question = Question::read(&server, &method, params.as_ref(), &limits);
                 let (handlers, limits, server) = (handlers.clone(), limits.clone(), server.clone());
                 Box::pin(async move {
-                    let question = question
+                    let (asker, bounds) = (server.clone(), limits.clone());
+                    let reading = move || Question::read(&asker, &method, params.as_ref(), &bounds);
+                    let question = judge(reading)
+                        .await
                         .map_err(|why| RpcError::new(error::INVALID_PARAMS, why.to_string()))?;
-                    handlers.answer(question, server, &limits).await
+                    handlers.answer(question, server, limits).await
                 })
             }),
         })
@@ -136,7 +140,7 @@ impl Handlers {
         &self,
         question: Question,
         server: String,
-        limits: &Limits,
+        limits: Limits,
     ) -> Result<Raw, RpcError> {
         match question {
             Question::Form(question) => {
@@ -144,7 +148,9 @@ impl Handlers {
                 let form = question.form.clone();
                 let answer = ask(question).await;
                 if let Elicited::Accept(content) = &answer {
-                    form.check(content, limits).map_err(|misfit| {
+                    let content = content.clone();
+                    let checked = judge(move || form.check(&content, &limits)).await;
+                    checked.map_err(|misfit| {
                         tracing::warn!(server, %misfit, "an answer that does not fit is not sent");
                         RpcError::new(error::INTERNAL, "the client has no answer that fits")
                     })?;

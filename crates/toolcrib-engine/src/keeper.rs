@@ -15,7 +15,7 @@ use toolcrib_core::{
     surface::ListKind,
     target::ServerConfig,
 };
-use toolcrib_link::{ConnectError, Follower, Following, ServerEvent, Session, listen::jittered};
+use toolcrib_link::{ConnectError, Follower, Following, ServerEvent, Session, jitter::jittered};
 
 use crate::{
     board::Board,
@@ -110,8 +110,8 @@ impl Keeper {
         self.board.post(part);
     }
 
-    /// Records a failed connection, the answer to whoever asked for a refresh; says how long to wait before the next attempt, `None` when
-    /// only an order may start one.
+    /// Records a failed connection, which also answers whoever asked for a refresh. Says when the
+    /// next attempt is due; `None` when only an order may start one.
     fn failed(
         &mut self,
         part: &mut Part,
@@ -179,6 +179,8 @@ impl Keeper {
 
     /// Lists everything and follows changes until the connection ends or an order comes.
     async fn serve(&mut self, part: &mut Part, session: &Arc<Session>) -> Left {
+        // Before anything else: what a server says while it starts is heard, too.
+        let mut events = session.events();
         let follower = (self.options.mode == Mode::Live).then(|| session.follow());
         if let Some(follower) = &follower {
             follower.settled(ACKNOWLEDGED_WITHIN).await;
@@ -188,7 +190,6 @@ impl Keeper {
         self.post(part, noticed(&lists, session, follower.as_ref())).await;
         let mut changes = session.changes();
         let mut closed = session.closed();
-        let mut events = session.events();
         if let Some(level) = self.options.log_level {
             ask_for_logs(session, level);
         }
@@ -218,7 +219,6 @@ impl Keeper {
                     changes.borrow_and_update();
                     lists.note_changes(session);
                 }
-                event = events.recv() => self.pass_on(event),
                 order = self.orders.recv() => match order {
                     Some(Order::Refresh { kinds, done }) => lists.refresh(&kinds, done),
                     Some(Order::Touch) => lists.touch(part, session),
@@ -239,6 +239,8 @@ impl Keeper {
                     }
                     lists.start_due(session);
                 }
+                // Last, so that a flood of them starves nothing.
+                event = events.recv() => self.pass_on(event),
             }
         }
     }

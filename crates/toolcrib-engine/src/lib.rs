@@ -5,6 +5,7 @@
 //! publishes immutable snapshots; the fast loop (a call) reads one snapshot and never lists.
 //! Modules are listed bottom-up.
 
+mod judge;
 pub mod handlers;
 pub mod options;
 pub mod status;

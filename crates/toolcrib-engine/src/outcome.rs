@@ -66,6 +66,7 @@ pub struct Completion {
 
 /// Why there is no result.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum CallError {
     /// The name leads to nothing, or to more than one thing.
     #[error("{0}")]
@@ -202,12 +203,11 @@ impl CallError {
             _ if self.lacks_capability() => Code::InputRequired,
             Self::Request { error, .. } => match error {
                 RequestError::Rpc(_) | RequestError::Unusable { .. } => Code::ServerError,
+                RequestError::Unanswered { .. } => Code::InputRequired,
                 RequestError::NeedsAuth { .. } => Code::NeedsAuth,
                 RequestError::Timeout { .. } => Code::Timeout,
-                RequestError::Exchange(_)
-                | RequestError::Closed(_)
-                | RequestError::Violation(_)
-                | RequestError::Renewal(_) => Code::Unreachable,
+                // Exchanges that failed, connections that ended or were given up.
+                _ => Code::Unreachable,
             },
         }
     }

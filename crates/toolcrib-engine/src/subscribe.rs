@@ -27,6 +27,7 @@ const EVENTS: usize = 64;
 
 /// What becomes of a resource that is subscribed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ResourceEvent {
     /// The server announced an update; the content has to be read to be known.
     Updated {
@@ -44,6 +45,7 @@ pub enum ResourceEvent {
 
 /// Why a resource is not subscribed to (any longer).
 #[derive(Debug, Clone, Error)]
+#[non_exhaustive]
 pub enum SubscribeError {
     /// The server does not declare `resources.subscribe`; nothing was sent.
     #[error("server {server} does not announce updates of resources")]

@@ -116,6 +116,12 @@ pub struct StatusError {
 }
 
 impl StatusError {
+    /// True when the server judged the request itself; a server that wants authorization, is
+    /// overloaded or broken has not, whatever the body says.
+    pub fn is_refusal(&self) -> bool {
+        !matches!(self.status, 401 | 408 | 429 | 500..=599)
+    }
+
     /// The server's own words when it has any, and the status.
     pub fn summary(&self) -> String {
         match (&self.rpc, self.excerpt.as_str()) {

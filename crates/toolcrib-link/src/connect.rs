@@ -225,7 +225,7 @@ impl Attempt<'_> {
         inbox: mpsc::Receiver<crate::channel::Inbound>,
         plan: Plan,
     ) -> Result<Session, ConnectError> {
-        let mux = Mux::start(wire, inbox, self.connecting.host.clone());
+        let mux = Mux::start(wire, inbox, self.connecting.host.clone(), self.limits.inputs);
         let timeouts = self.config.timeouts;
         let handshake = Handshake::new(&mux, timeouts.probe, timeouts.start, self.deadline);
         match handshake.run(plan).await {

@@ -3,12 +3,12 @@
 //! Without a host nothing is declared and every such request is refused. With one, the capabilities
 //! it names are declared and only the methods they cover are handed to it.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
-use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, future::BoxFuture};
 use toolcrib_core::{
     raw::Raw,
-    rpc::{RpcError, method},
+    rpc::{RpcError, error, message::member, method},
     surface::Capabilities,
 };
 
@@ -32,6 +32,30 @@ impl fmt::Debug for Host {
 }
 
 impl Host {
+    /// Has one request answered. Whoever panics over it has answered with an error of ours.
+    pub(crate) async fn ask(&self, method: String, params: Option<Raw>) -> Result<Raw, RpcError> {
+        // Nothing of ours is touched by what panics.
+        let asking = AssertUnwindSafe(async { (self.answer)(method, params).await });
+        asking.catch_unwind().await.unwrap_or_else(|_| {
+            let message = "the client failed while it answered".to_owned();
+            Err(RpcError::new(error::INTERNAL, message))
+        })
+    }
+
+    /// As [`Host::offers`], and for a question to a person in the mode it comes in. A host that
+    /// names no mode offers forms (specification, client/elicitation).
+    pub(crate) fn offers_question(&self, method: &str, params: Option<&Raw>) -> bool {
+        if method != method::ELICIT {
+            return self.offers(method);
+        }
+        let Some(modes) = member(&self.capabilities, "elicitation") else { return false };
+        let url = params.and_then(|params| member(params, "mode"));
+        match url.is_some_and(|mode| mode.get() == "\"url\"") {
+            true => member(&modes, "url").is_some(),
+            false => member(&modes, "form").is_some() || member(&modes, "url").is_none(),
+        }
+    }
+
     /// True when the declared capabilities cover this method of a server.
     pub fn offers(&self, method: &str) -> bool {
         let capability = match method {
@@ -62,5 +86,25 @@ mod tests {
         assert!(host.offers(method::ELICIT));
         assert!(!host.offers(method::SAMPLING));
         assert!(!host.offers("tools/call"));
+    }
+
+    #[test]
+    fn a_question_is_offered_by_its_mode() {
+        let check = |modes: &str, form: bool, url: bool| {
+            let host = Host {
+                capabilities: Raw::parse(format!(r#"{{"elicitation":{modes}}}"#)).unwrap(),
+                answer: Arc::new(|_, _| Box::pin(async { Ok(Raw::empty_object()) })),
+            };
+            let asked = |params: &str| {
+                host.offers_question(method::ELICIT, Some(&Raw::parse(params).unwrap()))
+            };
+            assert_eq!(asked(r#"{"message":"m"}"#), form, "{modes}");
+            assert_eq!(asked(r#"{"mode":"form"}"#), form, "{modes}");
+            assert_eq!(asked(r#"{"mode":"url"}"#), url, "{modes}");
+        };
+        check("{}", true, false);
+        check(r#"{"form":{}}"#, true, false);
+        check(r#"{"url":{}}"#, false, true);
+        check(r#"{"form":{},"url":{}}"#, true, true);
     }
 }

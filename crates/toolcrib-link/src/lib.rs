@@ -4,6 +4,7 @@
 //! server shows; it is read leniently and handed up raw.
 
 pub mod trace;
+pub mod jitter;
 pub mod channel;
 pub mod stderr;
 mod tree;

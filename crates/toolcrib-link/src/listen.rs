@@ -12,6 +12,7 @@ use toolcrib_core::{
 use crate::{
     channel::ExchangeError,
     handshake::{mirror_after, modern_params},
+    jitter::jittered,
     pending::{Failure, Notice},
     session::Session,
 };
@@ -58,7 +59,7 @@ impl Ended {
         let unreachable = matches!(failure, Failure::Exchange(ExchangeError::Io(_)));
         let refused = match failure {
             Failure::Rpc(error) => Some(error),
-            Failure::Exchange(ExchangeError::Status(status)) => status.rpc,
+            Failure::Exchange(ExchangeError::Status(status)) if status.is_refusal() => status.rpc,
             _ => None,
         };
         Self { why, refused, unreachable }
@@ -69,7 +70,8 @@ impl Ended {
     }
 }
 
-/// Opens a stream and stays until it ends, or whoever hears it breaks off. Dropping the future closes it and tells the server.
+/// Opens a stream and stays until it ends, or whoever hears it breaks off. Dropping the future
+/// closes it and tells the server.
 pub(crate) async fn listen_once(
     session: &Session,
     filter: &Raw,
@@ -137,26 +139,9 @@ impl Pauses {
     }
 }
 
-/// Up to a quarter more, so that many followers do not return at once. The clock's low bits are
-/// random enough for that.
-pub fn jittered(pause: Duration) -> Duration {
-    let nanos = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |now| now.subsec_nanos());
-    pause + pause.mul_f64(f64::from(nanos % 1_000) / 4_000.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn jitter_only_adds() {
-        for _ in 0..100 {
-            let pause = jittered(Duration::from_secs(4));
-            assert!(pause >= Duration::from_secs(4) && pause <= Duration::from_secs(5));
-        }
-    }
 
     #[test]
     fn pauses_grow_until_a_stream_lives() {

@@ -5,16 +5,18 @@
 //! no requests and no batches (specification, basic/patterns/mrtr and transports).
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU8, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use serde::Deserialize;
 use tokio::{
-    sync::{Semaphore, broadcast, mpsc, oneshot, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, oneshot, watch},
+    task::AbortHandle,
     time::{Instant, timeout},
 };
 use toolcrib_core::{
@@ -68,7 +70,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 pub(crate) struct Mux {
     shared: Arc<Shared>,
-    pump: tokio::task::AbortHandle,
+    pump: AbortHandle,
 }
 
 struct Shared {
@@ -77,15 +79,32 @@ struct Shared {
     era: AtomicU8,
     changes: watch::Sender<Changes>,
     events: broadcast::Sender<ServerEvent>,
+    /// What came before anybody listened, for the first who does.
+    early: std::sync::Mutex<Option<broadcast::Receiver<ServerEvent>>>,
     closed: watch::Sender<Option<String>>,
     /// Version header for what is sent outside a request.
     version: std::sync::Mutex<Mirror>,
     violation: OnceLock<String>,
-    /// Room for replies to the server's requests that are on their way.
+    /// Room for replies that need nobody and are on their way.
     replies: Arc<Semaphore>,
+    /// Room for requests that the host answers, which may take long.
+    questions: Arc<Semaphore>,
     host: Option<Host>,
     /// How many requests of the server the host is answering.
     answering: watch::Sender<usize>,
+    /// What is being answered, by the id of the request as it was sent.
+    asked: std::sync::Mutex<HashMap<String, AbortHandle>>,
+    /// How many operations are under way, which a question of the server may belong to.
+    operations: AtomicUsize,
+}
+
+/// An operation is under way as long as this lives.
+pub(crate) struct UnderWay<'a>(&'a AtomicUsize);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The host is answering something as long as this lives.
@@ -116,20 +135,30 @@ pub(crate) struct Ticket {
 }
 
 impl Mux {
-    /// Starts sorting what comes through `inbox`.
-    pub(crate) fn start(wire: Wire, inbox: mpsc::Receiver<Inbound>, host: Option<Host>) -> Self {
+    /// Starts sorting what comes through `inbox`. The host answers at most `questions` at one time.
+    pub(crate) fn start(
+        wire: Wire,
+        inbox: mpsc::Receiver<Inbound>,
+        host: Option<Host>,
+        questions: usize,
+    ) -> Self {
+        let (events, early) = broadcast::channel(EVENTS);
         let shared = Arc::new(Shared {
             wire,
             pending: Pending::default(),
             era: AtomicU8::new(UNSETTLED),
             changes: watch::Sender::new(Changes::default()),
-            events: broadcast::Sender::new(EVENTS),
+            events,
+            early: std::sync::Mutex::new(Some(early)),
             closed: watch::Sender::new(None),
             version: std::sync::Mutex::default(),
             violation: OnceLock::new(),
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
+            questions: Arc::new(Semaphore::new(questions)),
             host,
             answering: watch::Sender::new(0),
+            asked: std::sync::Mutex::default(),
+            operations: AtomicUsize::new(0),
         });
         let pump = tokio::spawn(pump(Arc::clone(&shared), inbox)).abort_handle();
         Self { shared, pump }
@@ -193,9 +222,10 @@ impl Mux {
         });
     }
 
-    /// Log messages and resource updates.
+    /// Log messages and resource updates; the first who asks hears what came since the start.
     pub(crate) fn events(&self) -> broadcast::Receiver<ServerEvent> {
-        self.shared.events.subscribe()
+        let early = lock(&self.shared.early).take();
+        early.unwrap_or_else(|| self.shared.events.subscribe())
     }
 
     /// Ends the connection because the other side is not there any more.
@@ -216,6 +246,12 @@ impl Mux {
     /// How many requests of the server are being answered by the host, as it changes.
     pub(crate) fn answering(&self) -> watch::Receiver<usize> {
         self.shared.answering.subscribe()
+    }
+
+    /// Lets the server ask, as long as what is returned lives.
+    pub(crate) fn under_way(&self) -> UnderWay<'_> {
+        self.shared.operations.fetch_add(1, Ordering::Relaxed);
+        UnderWay(&self.shared.operations)
     }
 
     /// The transport.
@@ -393,7 +429,12 @@ impl Shared {
                 }
             }
             method::CANCELLED => {
-                if let Some(id) = params.and_then(cancelled_id).filter(|_| self.is_modern()) {
+                let Some(id) = params.and_then(cancelled_id) else { return };
+                if !self.is_modern() {
+                    if let Some(answering) = lock(&self.asked).remove(id.get()) {
+                        answering.abort();
+                    }
+                } else if let Ok(id) = id.get().trim_matches('"').parse() {
                     self.pending.end_listening(id);
                 }
             }
@@ -444,19 +485,80 @@ impl Shared {
             }
             return;
         }
+        let outcome = match self.admit(&method) {
+            Ok(Some(room)) => return self.put_to_host(id, method, params, room),
+            Ok(None) => Ok(Raw::empty_object()),
+            Err(error) => Err(error),
+        };
         let Ok(room) = Arc::clone(&self.replies).try_acquire_owned() else {
             tracing::debug!("a flood of requests of the server is dropped");
             return;
         };
         let shared = Arc::clone(self);
         tokio::spawn(async move {
+            shared.reply(&id, &outcome).await;
+            drop(room);
+        });
+    }
+
+    /// Room at the host for what it offers, none for a `ping`, or why the request is refused.
+    fn admit(&self, method: &str) -> Result<Option<OwnedSemaphorePermit>, RpcError> {
+        if method == method::PING {
+            return Ok(None);
+        }
+        if !self.host.as_ref().is_some_and(|host| host.offers(method)) {
+            let method = sanitise::line(method, 80);
+            tracing::debug!(method, "refused a request of the server");
+            let message = format!("{method} is not offered by this client");
+            return Err(RpcError::new(error::METHOD_NOT_FOUND, message));
+        }
+        if self.operations.load(Ordering::Relaxed) == 0 && method != method::ROOTS_LIST {
+            // A person would not know what the question is about.
+            let message = format!("{method} belongs to no request of this client");
+            return Err(RpcError::new(error::INVALID_REQUEST, message));
+        }
+        Arc::clone(&self.questions).try_acquire_owned().map(Some).map_err(|_| {
+            let message = "the client is being asked too much at one time".to_owned();
+            RpcError::new(error::INTERNAL, message)
+        })
+    }
+
+    /// Has the host answer, beside everything else.
+    fn put_to_host(
+        self: &Arc<Self>,
+        id: Raw,
+        method: String,
+        params: Option<Raw>,
+        room: OwnedSemaphorePermit,
+    ) {
+        let shared = Arc::clone(self);
+        let key = id.get().to_owned();
+        // Held until it is in the table, so that it takes itself out again only after that.
+        let mut asked = lock(&self.asked);
+        if asked.contains_key(&key) {
+            tracing::debug!("a request of the server with an id that is in use is dropped");
+            return;
+        }
+        let answering = tokio::spawn(async move {
             // A person may be asked, and take long.
-            let outcome = shared.while_open(shared.outcome(method, params)).await;
-            if let Some(outcome) = outcome {
+            let outcome = shared.while_open(shared.answer_of_host(method, params)).await;
+            lock(&shared.asked).remove(id.get());
+            if let Some(Some(outcome)) = outcome {
                 shared.reply(&id, &outcome).await;
             }
             drop(room);
         });
+        asked.insert(key, answering.abort_handle());
+    }
+
+    async fn answer_of_host(
+        &self,
+        method: String,
+        params: Option<Raw>,
+    ) -> Option<Result<Raw, RpcError>> {
+        let host = self.host.as_ref()?;
+        let _answering = Answering::begin(&self.answering);
+        Some(host.ask(method, params).await)
     }
 
     async fn reply(&self, id: &Raw, outcome: &Result<Raw, RpcError>) {
@@ -467,20 +569,6 @@ impl Shared {
             Some(Ok(Err(error))) => tracing::debug!(%error, "reply not delivered"),
             Some(Err(_)) | None => tracing::debug!("reply not delivered in time"),
         }
-    }
-
-    async fn outcome(&self, method: String, params: Option<Raw>) -> Result<Raw, RpcError> {
-        if method == method::PING {
-            return Ok(Raw::empty_object());
-        }
-        if let Some(host) = self.host.as_ref().filter(|host| host.offers(&method)) {
-            let _answering = Answering::begin(&self.answering);
-            return (host.answer)(method, params).await;
-        }
-        let method = sanitise::line(&method, 80);
-        tracing::debug!(method, "refused a request of the server");
-        let message = format!("{method} is not offered by this client");
-        Err(RpcError::new(error::METHOD_NOT_FOUND, message))
     }
 
     /// Tells the server that request `id` is given up.
@@ -500,7 +588,7 @@ impl Shared {
     }
 }
 
-/// Most replies to a server's requests that may be on their way at once; a flood is dropped.
+/// Most replies that need nobody and may be on their way at once; a flood is dropped.
 const MAX_REPLIES: usize = 64;
 
 fn subscription_id(params: &Raw) -> Option<u64> {
@@ -518,13 +606,13 @@ fn subscription_id(params: &Raw) -> Option<u64> {
     id.get().trim_matches('"').parse().ok()
 }
 
-fn cancelled_id(params: &Raw) -> Option<u64> {
+fn cancelled_id(params: &Raw) -> Option<Raw> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Cancelled {
         request_id: Raw,
     }
-    params.read::<Cancelled>().ok()?.request_id.get().trim_matches('"').parse().ok()
+    params.read::<Cancelled>().ok().map(|cancelled| cancelled.request_id)
 }
 
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {

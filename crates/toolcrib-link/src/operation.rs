@@ -139,6 +139,7 @@ impl Session {
     ) -> Result<Answer, RequestError> {
         let Performing { timeout, timeout_max, progress, log_level, mirrored, mut resumed } =
             performing;
+        let _under_way = self.mux().under_way();
         let rounds = self.limits().input_rounds;
         for _ in 0..=rounds {
             let mut params = operation.params();
@@ -164,13 +165,12 @@ impl Session {
                 answer => answer?,
             };
             match answer {
-                Answer::InputRequired(result) => match self.resume(&result).await {
-                    Ok(Some(answers)) => resumed = Some(answers),
-                    Ok(None) => return Ok(Answer::InputRequired(result)),
-                    Err(why) => {
-                        return Err(RequestError::Unusable { method: operation.method(), why });
+                Answer::InputRequired(result) => {
+                    match self.resume(operation.method(), &result).await? {
+                        Some(answers) => resumed = Some(answers),
+                        None => return Ok(Answer::InputRequired(result)),
                     }
-                },
+                }
                 complete => return Ok(complete),
             }
         }
@@ -199,7 +199,7 @@ impl Session {
             return false;
         }
         for page in pages {
-            let answer = (host.answer)(method::ELICIT.to_owned(), Some(page)).await;
+            let answer = host.ask(method::ELICIT.to_owned(), Some(page)).await;
             let action = answer.ok().and_then(|answer| member(&answer, "action"));
             if action.is_none_or(|action| action.get() != "\"accept\"") {
                 return false;
@@ -211,24 +211,31 @@ impl Session {
     /// The host's answers to all that a server asks for; `None` when it does not offer them all.
     /// Nobody is asked anything unless all of it is within the bounds; how many rounds there are is
     /// the caller's.
-    async fn resume(&self, result: &Raw) -> Result<Option<Resumed>, String> {
+    async fn resume(
+        &self,
+        method: &'static str,
+        result: &Raw,
+    ) -> Result<Option<Resumed>, RequestError> {
         let Some(host) = self.mux().host() else { return Ok(None) };
-        let Some((inputs, state)) = read_inputs(result, self.limits())? else { return Ok(None) };
+        let read = read_inputs(result, self.limits());
+        let read = read.map_err(|why| RequestError::Unusable { method, why })?;
+        let Some((inputs, state)) = read else { return Ok(None) };
         let Some(inputs) = inputs else {
             // Nothing to answer: the server wants the request again (load shedding).
             return Ok(state.map(|state| Resumed { responses: None, state: Some(state) }));
         };
-        if inputs.iter().any(|(_, input)| !host.offers(&input.method)) {
+        let offered = |input: &Input| host.offers_question(&input.method, input.params.as_ref());
+        if !inputs.iter().all(|(_, input)| offered(input)) {
             return Ok(None);
         }
         let mut responses = Params::new();
-        for (key, input) in inputs {
-            let Ok(answer) = (host.answer)(input.method, input.params).await else {
-                return Ok(None);
-            };
+        for (key, Input { method: asked, params }) in inputs {
+            let answer = host.ask(asked.clone(), params).await;
+            let answer = answer.map_err(|error| RequestError::Unanswered { asked, error })?;
             responses = responses.with(key, answer);
         }
-        let responses = Raw::parse(responses.encode()).map_err(|error| error.to_string())?;
+        let responses = Raw::parse(responses.encode())
+            .map_err(|error| RequestError::Unusable { method, why: error.to_string() })?;
         Ok(Some(Resumed { responses: Some(responses), state }))
     }
 }

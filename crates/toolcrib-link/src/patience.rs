@@ -17,7 +17,7 @@ const ASKED_AT_MOST: Duration = Duration::from_secs(3_600);
 /// How many progress notifications wait for a slow listener.
 pub(crate) const PROGRESS: usize = 32;
 
-/// How long one request is waited for.
+/// How long one request is waited for. While our own side is at work its clock stands still.
 pub(crate) struct Patience {
     /// Until the answer, or the next progress.
     wait: Duration,
@@ -27,6 +27,8 @@ pub(crate) struct Patience {
     hard: Instant,
     /// The end, however long our own side takes.
     latest: Instant,
+    /// Since when the clock stands still.
+    held: Option<Instant>,
 }
 
 impl Patience {
@@ -34,18 +36,30 @@ impl Patience {
     pub(crate) fn begin(wait: Duration, most: Duration) -> Self {
         let now = Instant::now();
         let hard = now + most.max(wait);
-        Self { wait, deadline: now + wait, hard, latest: hard + ASKED_AT_MOST }
+        Self { wait, deadline: now + wait, hard, latest: hard + ASKED_AT_MOST, held: None }
     }
 
     /// Progress came.
     fn moved(&mut self) {
-        self.deadline = (Instant::now() + self.wait).min(self.hard);
+        self.deadline = (self.held.unwrap_or_else(Instant::now) + self.wait).min(self.hard);
     }
 
-    /// Our own side is done: the server gets its time again.
-    fn resumed(&mut self) {
-        self.hard = (Instant::now() + self.wait).min(self.latest);
-        self.deadline = self.hard;
+    /// Our own side is at work, or done: then the server has as much time as it had before.
+    fn hold(&mut self, at_work: bool) {
+        match (self.held, at_work) {
+            (None, true) => self.held = Some(Instant::now()),
+            (Some(since), false) => {
+                let stood = since.elapsed();
+                self.hard = (self.hard + stood).min(self.latest);
+                self.deadline = (self.deadline + stood).min(self.hard);
+                self.held = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&self) -> Instant {
+        if self.held.is_some() { self.latest } else { self.deadline }
     }
 
     /// Waits for `answer`; `None` when it does not come in time. Progress that `arriving` brings is
@@ -61,7 +75,7 @@ impl Patience {
         mut answering: watch::Receiver<usize>,
     ) -> Option<T> {
         let mut answer = std::pin::pin!(answer);
-        let mut asked = false;
+        self.hold(*answering.borrow_and_update() > 0);
         loop {
             tokio::select! {
                 biased;
@@ -69,25 +83,21 @@ impl Patience {
                     pass_on(&mut arriving, progress);
                     return Some(answer);
                 }
-                () = sleep_until(self.deadline) => {
-                    let now = Instant::now();
-                    if pass_on(&mut arriving, progress) && now < self.hard {
-                        self.moved();
-                    } else if *answering.borrow() > 0 && now < self.latest {
-                        (asked, self.deadline) = (true, self.latest);
-                    } else {
-                        return None;
-                    }
-                }
-                () = none_left(&mut answering), if asked => {
-                    asked = false;
-                    self.resumed();
-                }
+                // What came before the end counts, even where both are heard at one time.
+                Ok(()) = answering.changed() => self.hold(*answering.borrow_and_update() > 0),
+                () = sleep_until(self.end()) => {}
                 Some(notice) = receive(&mut arriving) => {
                     if deliver(notice, progress) {
                         self.moved();
                     }
                 }
+            }
+            let now = Instant::now();
+            if now >= self.end() {
+                if self.held.is_some() || !pass_on(&mut arriving, progress) || now >= self.hard {
+                    return None;
+                }
+                self.moved();
             }
         }
     }
@@ -113,12 +123,6 @@ fn pass_on(
         any |= deliver(notice, progress);
     }
     any
-}
-
-/// Waits until the host answers nothing any more.
-async fn none_left(answering: &mut watch::Receiver<usize>) {
-    // The sender lives as long as the connection.
-    let _ = answering.wait_for(|count| *count == 0).await;
 }
 
 async fn receive(arriving: &mut Option<mpsc::Receiver<Notice>>) -> Option<Notice> {
@@ -210,5 +214,24 @@ mod tests {
         let (waited, ()) = tokio::join!(waiting, done);
         assert_eq!(waited, None);
         assert!(begun.elapsed() >= MOST + SOON, "{:?}", begun.elapsed());
+    }
+
+    /// A person who is done just before the end has not used up the server's time.
+    #[tokio::test]
+    async fn what_was_left_before_our_own_side_began_is_left_after_it() {
+        const WAIT: Duration = Duration::from_secs(1);
+        let answering = watch::Sender::new(0);
+        let patience = Patience::begin(WAIT, WAIT);
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        let waiting = patience.wait_for(answered, None, None, answering.subscribe());
+        let person = async {
+            answering.send_replace(1);
+            tokio::time::sleep(WAIT - SOON).await;
+            answering.send_replace(0);
+            tokio::time::sleep(WAIT / 2).await;
+            answer.send(())
+        };
+        let (waited, _) = tokio::join!(waiting, person);
+        assert_eq!(waited, Some(Ok(())));
     }
 }

@@ -41,6 +41,7 @@ use crate::{
 
 /// Why a request gave no result.
 #[derive(Debug, Clone, Error)]
+#[non_exhaustive]
 pub enum RequestError {
     /// The server answered with an error.
     #[error("{0}")]
@@ -70,6 +71,14 @@ pub enum RequestError {
         method: &'static str,
         /// What is wrong with it.
         why: String,
+    },
+    /// The server asked for input first, and the host had no answer to it.
+    #[error("it asks for input ({asked}) and got none: {}", error.message)]
+    Unanswered {
+        /// The method that it asked for.
+        asked: String,
+        /// What the host said.
+        error: RpcError,
     },
     /// The server had forgotten the session and a new one could not be made.
     #[error("the session was lost and could not be renewed: {0}")]
@@ -116,6 +125,8 @@ pub struct Session {
     renewed: watch::Sender<u64>,
     /// True once the standing stream was asked for.
     streaming: AtomicBool,
+    /// The least level of log messages that a legacy server was asked for.
+    log_level: StdMutex<Option<LogLevel>>,
     /// True once an answer showed that the negotiated era does not hold.
     era_wrong: AtomicBool,
     /// True when the server handed out a session id, which it may forget.
@@ -140,6 +151,7 @@ impl Session {
             renewals: Mutex::new(0),
             renewed: watch::Sender::new(0),
             streaming: AtomicBool::new(false),
+            log_level: StdMutex::new(None),
             era_wrong: AtomicBool::new(false),
         }
     }
@@ -179,7 +191,8 @@ impl Session {
         self.mux.changes()
     }
 
-    /// Log messages and resource updates, as they come.
+    /// Log messages and resource updates, as they come. The first who asks for them hears those
+    /// of the time before, from the start of the connection on.
     pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
         self.mux.events()
     }
@@ -207,8 +220,8 @@ impl Session {
         self.mux.kill();
     }
 
-    /// Sets the least level of the log messages that a legacy server sends (`logging/setLevel`).
-    /// Nothing is sent to a modern server, or to one that does not declare `logging`.
+    /// Sets the least level of the log messages that a legacy server sends (`logging/setLevel`), over
+    /// renewals. Nothing is sent to a modern server, or to one that does not declare `logging`.
     ///
     /// # Errors
     /// See [`RequestError`].
@@ -217,10 +230,25 @@ impl Session {
         if negotiated.era == Era::Modern || !negotiated.capabilities.has("logging") {
             return Ok(());
         }
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
         let wait = self.timeouts.list;
         let sending = Sending { wait, wait_max: wait, ..Sending::default() };
-        let params = Params::new().with("level", Raw::of(&level));
-        self.request(method::SET_LEVEL, &params, sending).await.map(drop)
+        self.request(method::SET_LEVEL, &of_level(level), sending).await.map(drop)
+    }
+
+    /// Sets the log level of a new session in place of a lost one. Log messages are worth only a
+    /// short wait of the request that found the old one lost.
+    async fn set_log_level_again(&self) {
+        let level = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(level) = level.filter(|_| self.negotiated().capabilities.has("logging")) else {
+            return;
+        };
+        let wait = self.timeouts.list.min(SET_AGAIN_WITHIN);
+        let sending = Sending { wait, wait_max: wait, ..Sending::default() };
+        let set = self.attempt(method::SET_LEVEL, &of_level(level), &sending).await;
+        if !matches!(set, Ok(Ok(_))) {
+            tracing::debug!("the log level was not set again");
+        }
     }
 
     /// Opens the standing stream of a legacy HTTP server; kept open over renewals.
@@ -249,15 +277,39 @@ impl Session {
         params: &Params,
         sending: Sending,
     ) -> Result<Answer, RequestError> {
-        let renewals = *self.renewals.lock().await;
-        let outcome = self.attempt(method, params, &sending).await?;
-        let outcome = if self.lost_session(&outcome) {
-            self.renew(renewals).await?;
-            self.attempt(method, params, &sending).await?
-        } else {
-            outcome
-        };
+        let outcome = self.exchange(method, params, &sending).await?;
         self.judge(method, outcome)
+    }
+
+    /// As [`Session::request`], for a request that is repeated until the server judges it: an
+    /// overload that speaks JSON-RPC is no [`RequestError::Rpc`].
+    pub(crate) async fn request_until_judged(
+        &self,
+        method: &'static str,
+        params: &Params,
+        sending: Sending,
+    ) -> Result<Answer, RequestError> {
+        match self.exchange(method, params, &sending).await? {
+            Err(Failure::Exchange(ExchangeError::Status(status))) if !status.is_refusal() => {
+                Err(RequestError::Exchange(ExchangeError::Status(status)))
+            }
+            outcome => self.judge(method, outcome),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        method: &'static str,
+        params: &Params,
+        sending: &Sending,
+    ) -> Result<Outcome, RequestError> {
+        let renewals = *self.renewals.lock().await;
+        let outcome = self.attempt(method, params, sending).await?;
+        if !self.lost_session(&outcome) {
+            return Ok(outcome);
+        }
+        self.renew(renewals).await?;
+        self.attempt(method, params, sending).await
     }
 
     async fn attempt(
@@ -422,8 +474,17 @@ impl Session {
         self.renewed.send_replace(*renewals);
         // Whatever changed while no stream was open was not announced to us.
         self.mux.bump_all();
+        drop(renewals);
+        self.set_log_level_again().await;
         Ok(())
     }
+}
+
+/// How long setting the log level of a renewed session may take.
+const SET_AGAIN_WITHIN: Duration = Duration::from_secs(2);
+
+fn of_level(level: LogLevel) -> Params {
+    Params::new().with("level", Raw::of(&level))
 }
 
 fn result_type(result: &Raw) -> Option<String> {
@@ -533,7 +594,7 @@ mod tests {
         let server = tokio::spawn(serve(listener));
         let (sender, inbox) = mpsc::channel(INBOX);
         let http = Streamable::new(&Endpoint::new(&url), &Limits::default(), None, sender);
-        let mux = Mux::start(wire::Wire::Http(http.unwrap()), inbox, None);
+        let mux = Mux::start(wire::Wire::Http(http.unwrap()), inbox, None, 1);
         let timeouts = Timeouts::default();
         let deadline = Instant::now() + timeouts.start;
         let handshake = Handshake::new(&mux, timeouts.probe, timeouts.start, deadline);

@@ -128,8 +128,27 @@ impl Session {
     async fn watch_legacy(
         &self,
         uri: &str,
+        told: impl FnMut(Watched),
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), WatchError> {
+        let mut sent = false;
+        let stopped = self.keep_subscribed(uri, told, stop, &mut sent).await;
+        // One that was not answered may have been heard all the same. The server may be gone by
+        // now; then nothing is left to take back.
+        if stopped.is_ok() && sent {
+            let taking_back = self.ask(method::UNSUBSCRIBE, uri);
+            let _ = timeout(TAKEN_BACK_WITHIN, taking_back).await;
+        }
+        stopped
+    }
+
+    /// Subscribes and listens until it is told to stop; `sent` says whether the server was asked.
+    async fn keep_subscribed(
+        &self,
+        uri: &str,
         mut told: impl FnMut(Watched),
         stop: impl Future<Output = ()>,
+        sent: &mut bool,
     ) -> Result<(), WatchError> {
         self.open_stream();
         let mut stop = pin!(stop);
@@ -140,10 +159,14 @@ impl Session {
         let mut was_open = false;
         loop {
             renewed.borrow_and_update();
+            let subscribing = async {
+                *sent = true;
+                self.ask(method::SUBSCRIBE, uri).await
+            };
             let subscribed = tokio::select! {
                 biased;
-                () = &mut stop => break,
-                subscribed = self.ask(method::SUBSCRIBE, uri) => subscribed,
+                () = &mut stop => return Ok(()),
+                subscribed = subscribing => subscribed,
             };
             match subscribed {
                 Ok(()) => {
@@ -160,7 +183,7 @@ impl Session {
                     }
                     told(Watched::Lost(error.to_string()));
                     tokio::select! {
-                        () = &mut stop => break,
+                        () = &mut stop => return Ok(()),
                         () = sleep(pauses.after(None)) => continue,
                     }
                 }
@@ -168,12 +191,7 @@ impl Session {
             loop {
                 tokio::select! {
                     biased;
-                    () = &mut stop => {
-                        // The server may be gone by now; then nothing is left to take back.
-                        let taking_back = self.ask(method::UNSUBSCRIBE, uri);
-                        let _ = timeout(TAKEN_BACK_WITHIN, taking_back).await;
-                        return Ok(());
-                    }
+                    () = &mut stop => return Ok(()),
                     event = events.recv() => match event {
                         Ok(ServerEvent::ResourceUpdated(updated)) if is_within(&updated, uri) => {
                             told(Watched::Updated(updated));
@@ -190,14 +208,13 @@ impl Session {
                 }
             }
         }
-        Ok(())
     }
 
     async fn ask(&self, method: &'static str, uri: &str) -> Result<(), RequestError> {
         let wait = self.timeouts().list;
         let sending = Sending { wait, wait_max: wait, ..Sending::default() };
         let params = Params::new().with("uri", Raw::of(&uri));
-        self.request(method, &params, sending).await.map(drop)
+        self.request_until_judged(method, &params, sending).await.map(drop)
     }
 }
 

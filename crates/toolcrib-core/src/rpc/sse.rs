@@ -105,6 +105,11 @@ impl SseDecoder {
         Ok(())
     }
 
+    /// True when a part of an event has come whose end is still to come.
+    pub const fn is_inside_event(&self) -> bool {
+        self.pending.any || matches!(self.place, Place::Field)
+    }
+
     /// What an unfinished last event held when the stream ended, if it had data.
     ///
     /// The standard drops it; servers exist that end without the blank line, and what was cut in
@@ -256,6 +261,21 @@ mod tests {
 
     fn data(text: &str) -> Event {
         Event { data: text.to_owned(), ..Event::default() }
+    }
+
+    #[test]
+    fn a_part_of_an_event_is_told_from_a_comment() {
+        let check = |text: &str, expect: bool| {
+            let mut decoder = SseDecoder::new(100);
+            decoder.push(text.as_bytes(), &mut Vec::new()).unwrap();
+            assert_eq!(decoder.is_inside_event(), expect, "{text:?}");
+        };
+        check("", false);
+        check(": keep-alive\n\n", false);
+        check(": keep-a", false);
+        check("data: {\"a", true);
+        check("data: 1\n", true);
+        check("data: 1\n\n", false);
     }
 
     #[test]

@@ -186,3 +186,135 @@ async fn a_server_that_asks_without_end_is_left() {
     long["requestState"] = "x".repeat(2 << 20).into();
     check(long, "bytes", 0).await;
 }
+
+/// A question that belongs to no call reaches nobody; where files may be is not asked of a person.
+#[tokio::test]
+async fn a_question_out_of_the_blue_is_refused() {
+    let ask = |id: &str, method: &str, params: Value| json!({"request": {"id": id, "method": method, "params": params}});
+    let sampling = json!({"messages": [], "maxTokens": 1});
+    let fake = Fake::scripted(&scenario(&json!({"steps": [
+        {"expect": "tools/list", "repeat": true}, {"default": true},
+        ask("q1", "elicitation/create", form()), ask("q2", "sampling/createMessage", sampling),
+        ask("q3", "roots/list", json!({})),
+    ]})));
+    let handlers = Handlers::new()
+        .on_form(|_| async { Elicited::Decline })
+        .on_sampling(|_| async { Err(Declined("no".to_owned())) })
+        .on_roots(|_| async { Vec::new() });
+    let engine = engine(&fake, handlers).await;
+    let log = fake.wait_for(PATIENCE, |log| answers_from(log, 'q').len() == 3).await;
+    let mut answers = answers_from(&log, 'q');
+    answers.sort_by_key(|answer| answer["id"].to_string());
+    assert_eq!(answers[0]["error"]["code"], -32600, "{answers:?}");
+    assert_eq!(answers[1]["error"]["code"], -32600, "{answers:?}");
+    assert_eq!(answers[2]["result"], json!({"roots": []}));
+    engine.shutdown().await;
+}
+
+/// A legacy server that takes its question back needs no answer, and nobody goes on with it.
+#[tokio::test]
+async fn a_question_that_is_taken_back_is_dropped() {
+    let fake = Fake::scripted(&scenario(&json!({"steps": [
+        {"expect": "tools/call"},
+        {"request": {"id": "q1", "method": "elicitation/create", "params": form()}}, {"sleep_ms": 300},
+        {"notify": {"method": "notifications/cancelled", "params": {"requestId": "q1"}}},
+        {"sleep_ms": 300}, {"default": true},
+    ]})));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let asks = Arc::clone(&asked);
+    let handlers = Handlers::new().on_form(move |_| {
+        let at_work = Arc::clone(&asks);
+        async move {
+            at_work.fetch_add(1, Ordering::Relaxed);
+            std::future::pending().await
+        }
+    });
+    let engine = engine(&fake, handlers).await;
+    call(&engine, "s.alpha").await.unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    let dropped = async {
+        // One is the test's, one the handler's; a third would be the question's.
+        while Arc::strong_count(&asked) > 2 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, dropped).await.expect("nobody is left asking");
+    assert!(answers_from(&fake.log(), 'q').is_empty());
+    engine.shutdown().await;
+}
+
+/// Forms that nobody answers hold up neither a `ping` nor the refusal of further ones.
+#[tokio::test]
+async fn open_forms_starve_nothing_else() {
+    let ask = |n: usize| json!({"request": {"id": format!("q{n}"), "method": "elicitation/create", "params": form()}});
+    let mut steps = vec![json!({"expect": "tools/call"})];
+    steps.extend((0..70).map(ask));
+    steps.push(json!({"request": {"id": "p", "method": "ping"}}));
+    steps.push(json!({"silent": true}));
+    let fake = Fake::scripted(&scenario(&json!({"steps": steps})));
+    let handlers = Handlers::new().on_form(|_| std::future::pending());
+    let engine = engine(&fake, handlers).await;
+    tokio::select! {
+        called = engine.call("s.alpha", None, CallOptions::default()) => panic!("{called:?}"),
+        log = fake.wait_for(PATIENCE, |log| answers_from(log, 'p').len() == 1
+            && answers_from(log, 'q').len() == 54) => {
+            let refused = answers_from(&log, 'q');
+            assert!(refused.iter().all(|answer| answer["error"]["code"] == -32603), "{refused:?}");
+        }
+    }
+    engine.shutdown().await;
+}
+
+/// A handler that panics is an error of ours, and the server hears of it.
+#[tokio::test]
+async fn a_handler_that_panics_answers_all_the_same() {
+    let fake = asking("legacy", "elicitation/create", &form());
+    let handlers = Handlers::new().on_form(|_| async { panic!("as a handler may") });
+    let engine = engine(&fake, handlers).await;
+    call(&engine, "s.alpha").await.unwrap();
+    assert_eq!(answered("legacy", &fake.log())["code"], -32603);
+    engine.shutdown().await;
+}
+
+/// Why a modern server got no answer is told to who called.
+#[tokio::test]
+async fn why_nothing_was_answered_is_told() {
+    let check = async |method: &str, params: Value, handlers: Handlers, why: &str| {
+        let fake = asking("modern", method, &params);
+        let engine = engine(&fake, handlers).await;
+        let error = call(&engine, "s.alpha").await.unwrap_err();
+        assert_eq!(error.code(), Code::InputRequired);
+        let words = format!("alpha of s: it asks for input ({method}) and got none: {why}");
+        assert!(error.to_string().starts_with(&words), "{error}");
+        engine.shutdown().await;
+    };
+    let model = Handlers::new().on_sampling(|_| async { Err(Declined("not today".to_owned())) });
+    let question = json!({"messages": [{"role": "user", "content": {"type": "text", "text": "2+2"}}], "maxTokens": 5});
+    check("sampling/createMessage", question, model, "not today").await;
+    let misfit = Handlers::new().on_form(|_| async { Elicited::Accept(Map::new()) });
+    check("elicitation/create", form(), misfit.clone(), "the client has no answer that fits").await;
+    check("elicitation/create", json!({"requestedSchema": 1}), misfit, "").await;
+}
+
+/// Nobody is asked for a part of what a server wants.
+#[tokio::test]
+async fn a_form_beside_a_url_that_nobody_opens_is_not_asked() {
+    let url =
+        json!({"mode": "url", "message": "m", "elicitationId": "e", "url": "https://a.example"});
+    let ask = |params: Value| json!({"method": "elicitation/create", "params": params});
+    let fake = Fake::scripted(&scenario(
+        &json!({"era": "modern", "steps": [{"expect": "tools/call"},
+        {"reply": {"resultType": "input_required", "inputRequests": {"a": ask(form()), "b": ask(url)}}}]}),
+    ));
+    let handlers = Handlers::new().on_form(|_| async { panic!("nobody is to be asked") });
+    let engine = engine(&fake, handlers).await;
+    let error = call(&engine, "s.alpha").await.unwrap_err();
+    assert!(matches!(error, CallError::InputRequired { .. }), "{error}");
+    engine.shutdown().await;
+}
+
+/// What was answered to the requests of the server whose ids begin like this.
+fn answers_from(log: &Traffic, start: char) -> Vec<Value> {
+    let ours = |answer: &Value| answer["id"].as_str().is_some_and(|id| id.starts_with(start));
+    log.answers().into_iter().filter(|answer| ours(answer)).cloned().collect()
+}

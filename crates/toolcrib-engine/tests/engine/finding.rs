@@ -131,3 +131,20 @@ async fn arguments_are_completed_where_that_is_offered() {
     assert_eq!(two.log().count("completion/complete"), 0);
     engine.shutdown().await;
 }
+
+/// What is not to be used is not read either, whether or not the server is named.
+#[tokio::test]
+async fn a_refused_resource_is_neither_read_nor_subscribed_to() {
+    let mut odd = shop();
+    odd["resources"] = json!([{"uri": "odd://a", "name": "a"}, {"uri": "odd://a", "name": "b"}]);
+    let (one, two) = (Fake::scripted(&odd), Fake::scripted(&shop()));
+    let engine = engine(&one, &two).await;
+    for server in [None, Some("s")] {
+        let read = error(engine.read("odd://a", server, CallOptions::default()).await);
+        assert_eq!(read.0, Code::Refused);
+        assert!(read.1.contains("two different resources under this name"), "{}", read.1);
+        assert_eq!(engine.subscribe("odd://a", server).await.err().unwrap().code(), Code::Refused);
+    }
+    assert_eq!(one.log().count("resources/read"), 0);
+    engine.shutdown().await;
+}

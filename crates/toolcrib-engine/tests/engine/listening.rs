@@ -5,7 +5,7 @@ use tokio::time::timeout;
 use toolcrib_engine::{Engine, Event, ListKind, Listener, LogLevel, Mode, Options, Status};
 use toolcrib_testkit::fake::Fake;
 
-use crate::house::{PATIENCE, call, scenario, settled, stdio, until};
+use crate::house::{PATIENCE, call, http, scenario, settled, stdio, until};
 
 async fn next(listener: &mut Listener) -> Option<Event> {
     timeout(PATIENCE, listener.next()).await.expect("an event comes")
@@ -108,4 +108,46 @@ async fn log_messages_come_when_they_are_asked_for() {
     check("legacy", None, 0, Value::Null).await;
     check("modern", Some(LogLevel::Warning), 0, json!("warning")).await;
     check("modern", None, 0, Value::Null).await;
+}
+
+/// A new session in place of a forgotten one sends what the old one did.
+#[tokio::test]
+async fn the_log_level_outlives_a_session() {
+    let lost = json!({"http": {"status": 404, "text": "session not found"}});
+    let fake = Fake::scripted(&scenario(&json!({
+        "transport": "http", "session": true, "capabilities": {"tools": {}, "logging": {}},
+        "steps": [{"expect": "tools/call"}, lost],
+    })));
+    let server = fake.listen().await;
+    let log_level = Some(LogLevel::Warning);
+    let options = Options { mode: Mode::Live, log_level, ..Options::default() };
+    let engine = Engine::start(vec![http(&server)], options);
+    until(&engine, PATIENCE, |part| part.status == Status::Ready).await;
+    server.wait_for(PATIENCE, |log| log.count("logging/setLevel") == 1).await;
+    call(&engine, "s.alpha").await.unwrap();
+    let log = server.log();
+    assert_eq!((log.count("initialize"), log.count("logging/setLevel")), (2, 2));
+    assert_eq!(log.requests("logging/setLevel")[1]["params"], json!({"level": "warning"}));
+    engine.shutdown().await;
+}
+
+/// What a server says while it starts is heard, before anybody could have asked for it.
+#[tokio::test]
+async fn log_messages_of_the_start_are_heard() {
+    let message = json!({"level": "warning", "data": "early"});
+    let fake = Fake::scripted(&scenario(&json!({
+        "capabilities": {"tools": {}, "logging": {}},
+        "steps": [{"expect": "initialize"},
+            {"notify": {"method": "notifications/message", "params": message}}, {"default": true}],
+    })));
+    let options = Options { mode: Mode::Live, ..Options::default() };
+    let engine = Engine::start(vec![stdio(&fake)], options);
+    let mut listener = engine.listen();
+    loop {
+        if let Some(Event::Log { message: heard, .. }) = next(&mut listener).await {
+            assert_eq!(heard.read::<Value>().unwrap(), message);
+            break;
+        }
+    }
+    engine.shutdown().await;
 }

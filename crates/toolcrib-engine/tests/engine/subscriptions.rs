@@ -232,6 +232,42 @@ async fn a_refused_subscription_says_why() {
     check("modern", steps.into(), "of this resource").await;
 }
 
+/// A subscription that nobody waits for any more may have been heard, answered or not.
+#[tokio::test]
+async fn what_was_not_answered_is_taken_back_too() {
+    let steps = json!([{"expect": "resources/subscribe"}, {"silent": true}]);
+    let fake = Fake::scripted(&announcing("legacy", &json!({"steps": steps})));
+    let engine = settled(stdio(&fake)).await;
+    tokio::select! {
+        subscribed = subscribe(&engine) => panic!("{:?}", subscribed.err()),
+        _ = fake.wait_for(PATIENCE, |log| log.count("resources/subscribe") == 1) => {}
+    }
+    fake.wait_for(PATIENCE, |log| log.count("resources/unsubscribe") == 1).await;
+    engine.shutdown().await;
+}
+
+/// A server that has too much to do has refused nothing, though its answer looks like it.
+#[tokio::test]
+async fn an_overload_is_no_refusal() {
+    let check = async |era: &str, method: &str, status: u16| {
+        let error = json!({"code": -32000, "message": "later"});
+        let busy = json!({"http": {"status": status,
+            "body": {"jsonrpc": "2.0", "id": null, "error": error}}});
+        let steps = json!([{"expect": method}, busy]);
+        let fake = announcing(era, &json!({"transport": "http", "steps": steps}));
+        let server = Fake::scripted(&fake).listen().await;
+        let engine = settled(http(&server)).await;
+        let subscribed = subscribe(&engine).await;
+        assert!(subscribed.is_ok(), "{era} {status}: {:?}", subscribed.err());
+        assert_eq!(sent(&server.log()), 2);
+        engine.shutdown().await;
+    };
+    check("legacy", "resources/subscribe", 503).await;
+    check("legacy", "resources/subscribe", 429).await;
+    check("modern", "subscriptions/listen", 503).await;
+    check("modern", "subscriptions/listen", 429).await;
+}
+
 #[tokio::test]
 async fn subscriptions_of_one_server_are_bounded() {
     let fake = Fake::scripted(&announcing(

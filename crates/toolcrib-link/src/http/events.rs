@@ -101,7 +101,9 @@ impl EventReader {
                 }
             }
             if let Some(idle) = &mut self.idle {
-                idle.heard(events.is_empty(), Instant::now());
+                // A chunk of an event that goes on is no keep-alive.
+                let empty = events.is_empty() && !self.decoder.is_inside_event();
+                idle.heard(empty, Instant::now());
             }
             self.ready.extend(events);
         }

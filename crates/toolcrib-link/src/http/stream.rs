@@ -3,7 +3,7 @@
 //! A server that offers no such stream is asked once and left alone; one whose stream keeps ending
 //! is asked ever more slowly and given up in the end. Posts are never affected.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
@@ -12,7 +12,10 @@ use super::{
     events::{Resume, StreamEnd},
     peer::Peer,
 };
-use crate::channel::{Closed, ExchangeError, Inbound};
+use crate::{
+    channel::{Closed, ExchangeError, Inbound},
+    jitter::jittered,
+};
 
 /// The delay before a stream is taken up again when the server asks for none.
 const DELAY: Duration = Duration::from_secs(1);
@@ -29,12 +32,6 @@ const FAILURES: u32 = 6;
 pub(super) fn delay(resume: &Resume, failures: u32) -> Duration {
     let base = resume.retry.unwrap_or(DELAY).clamp(DELAYS.0, DELAYS.1);
     base.saturating_mul(1 << failures.min(10)).min(DELAYS.1)
-}
-
-/// Up to a quarter more, so that many clients of a restarted server do not come back at once.
-fn jittered(delay: Duration) -> Duration {
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    delay + delay.mul_f64(f64::from(clock.subsec_nanos() % 1_000) / 4_000.0)
 }
 
 /// Keeps the stream until there is none to keep. Runs as a task of its own.

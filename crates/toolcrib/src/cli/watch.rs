@@ -1,7 +1,7 @@
 //! `watch`: what happens to servers and their lists, as it happens, until it is interrupted. A
 //! server that announces nothing is read again from time to time, and that is said.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
 use tokio::time::{Instant, sleep_until};
 use toolcrib_core::{
@@ -9,7 +9,7 @@ use toolcrib_core::{
     surface::{ListKind, ListState},
 };
 use toolcrib_engine::{Engine, Event, Mode, Part, Status};
-use toolcrib_link::listen::jittered;
+use toolcrib_link::jitter::jittered;
 
 use super::{
     args::{Global, Watch},
@@ -88,8 +88,11 @@ async fn lists(global: &Global, engine: &Engine) -> Outcome {
         introduce(global, &mut out, part, rereads.every(part.name()))?;
     }
     let mut told = Told::default();
+    // Beside everything else, so that a slow server holds back nothing that is to be told.
+    let mut rereading: Pin<Box<dyn Future<Output = ()> + '_>> = Box::pin(std::future::ready(()));
+    let mut busy = false;
     loop {
-        let due = rereads.due();
+        let due = rereads.due().filter(|_| !busy);
         tokio::select! {
             event = listener.next() => {
                 let Some(event) = event else { return Ok(Code::Ok) };
@@ -105,12 +108,17 @@ async fn lists(global: &Global, engine: &Engine) -> Outcome {
                     show(global, &mut out, &event)?;
                 }
             }
+            () = &mut rereading, if busy => busy = false,
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                for (server, kinds) in rereads.take_due() {
-                    let most = snapshot.part(&server).map(|part| part.config.timeouts.list);
-                    let deadline = Instant::now() + most.unwrap_or(REREAD.0);
-                    engine.refresh(&server, &kinds, deadline).await;
-                }
+                let (due, snapshot) = (rereads.take_due(), &snapshot);
+                busy = true;
+                rereading = Box::pin(async move {
+                    for (server, kinds) in due {
+                        let most = snapshot.part(&server).map(|part| part.config.timeouts.list);
+                        let deadline = Instant::now() + most.unwrap_or(REREAD.0);
+                        engine.refresh(&server, &kinds, deadline).await;
+                    }
+                });
             }
         }
     }

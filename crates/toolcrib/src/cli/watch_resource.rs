@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tokio::time::sleep;
 use toolcrib_core::{code::Code, raw::Raw, surface::ListKind};
 use toolcrib_engine::{CallError, Engine, ResourceEvent, SubscribeError, Subscription};
-use toolcrib_link::listen::jittered;
+use toolcrib_link::jitter::jittered;
 
 use super::{
     args::Global,
@@ -97,6 +97,8 @@ impl Followed<'_> {
                 Ok(ResourceEvent::Interrupted { why }) => {
                     self.show(&Shown::Interrupted { server: &server, uri: self.uri, why: &why })?;
                 }
+                // What else there may be one day changes nothing about the content.
+                Ok(_) => {}
                 Err(error) => return Err(error.into()),
             }
         }

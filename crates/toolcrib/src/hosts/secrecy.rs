@@ -48,8 +48,8 @@ const ABOUT: [&str; 25] = [
     "method", "mode", "enabled", "disabled", "prefix", "timeout", "ttl", "scheme", "provider",
     "region", "id", "limit", "count", "version",
 ];
-/// First words of names that switch something on or off.
-const SWITCHES: [&str; 5] = ["no", "skip", "disable", "enable", "without"];
+/// First words of names that switch something on or off, or bound it.
+const SWITCHES: [&str; 7] = ["no", "skip", "disable", "enable", "without", "max", "min"];
 /// What issued tokens begin with.
 const TOKEN_STARTS: [&str; 34] = [
     "sk-",
@@ -443,16 +443,11 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A value that is no secret whatever it is called.
+/// A value that is no secret whatever it is called. Numbers, versions and paths are none of these:
+/// a password may be a number, and what base64 makes of a key may begin with `/`.
 fn is_harmless(value: &str) -> bool {
-    let value = value.trim();
-    let short_number = value.len() <= 6 && value.chars().all(|c| c.is_ascii_digit());
-    let switch = ["true", "false", "yes", "no", "on", "off", "none", "null", "latest"];
-    let path = ["/", "~/", "./"].iter().any(|start| value.starts_with(start));
-    let numbers = value.strip_prefix('v').unwrap_or(value).split('.').take(2);
-    let digits = |number: &str| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    let version = value.len() <= 16 && numbers.filter(|number| digits(number)).count() == 2;
-    short_number || version || switch.contains(&value.to_ascii_lowercase().as_str()) || path
+    let switches = ["", "true", "false", "yes", "no", "on", "off", "none", "null", "latest"];
+    switches.contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
 /// What begins like an issued token, or is as long and as mixed as only generated text is.
@@ -504,6 +499,12 @@ mod tests {
         check(env("GITHUB_TOKEN"), "${GITHUB_TOKEN}", false);
         check(env("GITHUB_TOKEN"), "${GITHUB_TOKEN:-abc}", true);
         check(env("GITHUB_TOKEN"), "", false);
+        check(env("AWS_SECRET_ACCESS_KEY"), "/abcDEF+ghi", true);
+        check(env("PASSWORD"), "1.9.hunter2", true);
+        check(env("DB_PASSWORD"), "123456", true);
+        check(env("DB_PASSWORD"), "${DB_PASSWORD:-123456}", true);
+        check(env("CONNECTION"), "Server=h;Password=1234", true);
+        check(env("MAX_TOKENS"), "4096", false);
         check(env("MONKEY"), "abc", false);
         check(env("SSH_KEY_PATH"), "/home/me/.ssh/id", false);
         check(env("AUTH_ENABLED"), "true", false);
@@ -535,6 +536,9 @@ mod tests {
         let arg = Spot::Argument(None);
         check(arg, "--token=abc", true);
         check(arg, "--port=8080", false);
+        check(arg, "--password=1234", true);
+        check(arg, "--password:./1234", true);
+        check(arg, "https://h.example/mcp?key=/1234", true);
         check(arg, "Authorization: Bearer abc", true);
         check(arg, "Authorization:${AUTH}", false);
         check(arg, "@modelcontextprotocol/server-filesystem", false);

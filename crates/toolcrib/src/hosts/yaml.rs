@@ -115,8 +115,8 @@ impl<'a> Reader<'a> {
             escaped = style == ScalarStyle::DoubleQuoted && *c == '\\' && !escaped;
             closes
         });
-        // A quote within single quotes is doubled; then a few characters too few are blotted out
-        // were it not for the rest of the line.
+        // A quote within single quotes is doubled, so the one that was found does not close it;
+        // then all up to the parser's own end is taken, a comment included.
         match close {
             Some((close, _)) if !text[close + 1..].starts_with(quote) => at + close + 1,
             _ => at + text.trim_end().len(),
