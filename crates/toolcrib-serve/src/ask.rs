@@ -23,11 +23,14 @@ use tokio::{
     time::timeout,
 };
 use toolcrib_core::{
-    raw::Raw,
+    raw::{Raw, TreeError},
     rpc::{Params, ReplyId, RpcError, error, message, method},
 };
 
 use crate::{fault, lock::lock, seal::StateKey};
+
+/// Most values of a request whose state is sealed: as a tree, a byte of text may cost a hundred.
+const MOST_VALUES: usize = 1_000_000;
 
 /// Why the client gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -207,7 +210,7 @@ impl Rounds {
         let mut known = self.known()?.clone();
         known.notes.append(&mut lock(&self.noted));
         let requests = std::mem::take(&mut *lock(&self.asked));
-        let state = key.seal(&self.purpose(), &known);
+        let state = key.seal(&self.purpose().map_err(fault::invalid_params)?, &known);
         Ok(Raw::of(&json!({
             "resultType": "input_required",
             "inputRequests": requests,
@@ -233,11 +236,13 @@ impl Rounds {
         let retry: Retry = params.read().map_err(|error| unusable(error.to_string()))?;
         let mut known = match retry.request_state {
             None => Known::default(),
-            Some(state) => self
-                .state_key()
-                .map_err(|error| unusable(error.message))?
-                .open::<Known>(&self.purpose(), &state)
-                .map_err(|why| unusable(format!("requestState cannot be used: {why}")))?,
+            Some(state) => {
+                let purpose = self.purpose().map_err(|error| unusable(error.to_string()))?;
+                self.state_key()
+                    .map_err(|error| unusable(error.message))?
+                    .open::<Known>(&purpose, &state)
+                    .map_err(|why| unusable(format!("requestState cannot be used: {why}")))?
+            }
         };
         known.answers.extend(retry.input_responses.unwrap_or_default());
         Ok(known)
@@ -251,17 +256,24 @@ impl Rounds {
     }
 
     /// Method, name and arguments: a state is for one request only.
-    fn purpose(&self) -> String {
-        let mut params: Value =
-            self.params.as_ref().and_then(|raw| raw.read().ok()).unwrap_or_default();
-        if let Value::Object(members) = &mut params {
-            for own in ["_meta", "inputResponses", "requestState"] {
-                members.shift_remove(own);
+    ///
+    /// # Errors
+    /// They cannot be told apart from others: they nest too deep, hold too much, or a number out of
+    /// range.
+    fn purpose(&self) -> Result<String, TreeError> {
+        let params = self.params.as_ref().map(Raw::read).transpose()?;
+        let params: BTreeMap<String, Raw> = params.unwrap_or_default();
+        let mut purpose = self.method.clone();
+        for (key, value) in params {
+            if ["_meta", "inputResponses", "requestState"].contains(&key.as_str()) {
+                continue;
             }
+            // Whoever sends it again may order its members differently.
+            let mut value = value.tree(MOST_VALUES)?;
+            value.sort_all_objects();
+            purpose += &format!(" {key:?}: {value}");
         }
-        // Whoever sends it again may order its members differently.
-        params.sort_all_objects();
-        format!("{} {params}", self.method)
+        Ok(purpose)
     }
 }
 
@@ -375,7 +387,11 @@ mod tests {
         let same =
             rounds(r#"{"arguments":{"y":{"a":2,"b":1},"x":1},"name":"a","requestState":"s"}"#);
         let other = rounds(r#"{"name":"a","arguments":{"x":2,"y":{"b":1,"a":2}}}"#);
-        assert_eq!(first.purpose(), same.purpose());
-        assert_ne!(first.purpose(), other.purpose());
+        assert_eq!(first.purpose().unwrap(), same.purpose().unwrap());
+        assert_ne!(first.purpose().unwrap(), other.purpose().unwrap());
+        let deep = format!(r#"{{"name":"a","arguments":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+        for odd in [&*deep, r#"{"name":"a","arguments":{"x":1e400}}"#] {
+            assert!(rounds(odd).purpose().is_err(), "no state is given for what cannot be read");
+        }
     }
 }
