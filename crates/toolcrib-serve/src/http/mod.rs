@@ -19,7 +19,9 @@ use std::{
 };
 
 use axum::{
-    Router, middleware,
+    Router,
+    http::StatusCode,
+    middleware,
     routing::{self, MethodRouter},
     serve::ListenerExt as _,
 };
@@ -46,7 +48,8 @@ pub struct HttpOptions {
     pub hosts: Vec<String>,
     /// `Origin` values served besides loopback ones, in full (`https://app.example`).
     pub origins: Vec<String>,
-    /// Most legacy sessions at a time; the one unused for longest makes room.
+    /// Most legacy sessions at a time; of those that nobody is at, the one unused for longest makes
+    /// room.
     pub sessions: usize,
     /// Most modern requests and change streams at a time; further ones are answered 503.
     pub running: usize,
@@ -110,7 +113,9 @@ pub fn router(handler: Arc<dyn Handler>, options: HttpOptions, stop: Stop) -> Ro
     });
     let mut methods: MethodRouter<Arc<Endpoint>> = routing::post(post::post);
     if endpoint.service.era.serves(Era::Legacy) {
-        methods = methods.get(legacy::get).delete(legacy::delete);
+        // Without a word of its own, HEAD would open the stream of a session and close it.
+        let head = || async { StatusCode::METHOD_NOT_ALLOWED };
+        methods = methods.get(legacy::get).head(head).delete(legacy::delete);
     }
     Router::new()
         .route("/mcp", methods)
