@@ -227,6 +227,40 @@ async fn connections_that_say_nothing_hold_up_nobody() {
     assert!(quiet.is_err(), "it is not answered before it asked");
 }
 
+/// They leave room for others after a while, whether they began to ask or not.
+#[tokio::test]
+async fn connections_that_say_nothing_are_closed() {
+    let options = HttpOptions { head_ms: 100, connections: 3, ..HttpOptions::default() };
+    let server = house(options).await;
+    let mut streams = Vec::new();
+    for said in ["", "POST /mcp HTTP/1.1\r\nHost:", "x"] {
+        let mut stream = TcpStream::connect(&server.address).await.unwrap();
+        stream.write_all(said.as_bytes()).await.unwrap();
+        streams.push(stream);
+    }
+    is_well(&server).await;
+    // One that was answered may be silent no longer than the others.
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    let head = format!("GET /none HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+    stream.write_all(head.as_bytes()).await.unwrap();
+    streams.push(stream);
+    for mut stream in streams {
+        let mut rest = Vec::new();
+        let end = timeout(SOON, stream.read_to_end(&mut rest)).await;
+        assert!(end.is_ok(), "{}", String::from_utf8_lossy(&rest));
+    }
+}
+
+#[tokio::test]
+async fn no_other_protocol_is_spoken() {
+    let server = house(HttpOptions::default()).await;
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    let mut answer = Vec::new();
+    timeout(SOON, stream.read_to_end(&mut answer)).await.expect("an end").unwrap();
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
+}
+
 /// What is kept for a client, or repeated to it, is bounded.
 #[tokio::test]
 async fn a_client_cannot_make_the_server_keep_much() {
