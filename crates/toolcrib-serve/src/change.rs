@@ -3,7 +3,10 @@
 //! An announcement carries no content; whoever hears it lists or reads again. A slow listener that
 //! missed some is told of everything it asked for, never of nothing.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeSet, VecDeque},
+};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -15,6 +18,10 @@ use toolcrib_core::{
 
 /// How many announcements a listener may be behind before it is told of everything.
 const BACKLOG: usize = 256;
+
+/// Most resources one listener may follow, and most bytes of their URIs.
+const FOLLOWED: usize = 1_000;
+const FOLLOWED_BYTES: usize = 128 << 10;
 
 /// The lists that can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,15 +99,18 @@ pub(crate) struct Watch {
 impl Watch {
     /// The next announcement that `filter` wants; `None` when nobody can announce any more.
     /// Nothing is lost when the future is dropped.
-    pub(crate) async fn next(&mut self, filter: impl Fn() -> Filter) -> Option<Change> {
+    pub(crate) async fn next<F: Borrow<Filter>>(
+        &mut self,
+        filter: impl Fn() -> F,
+    ) -> Option<Change> {
         loop {
             if let Some(change) = self.owed.pop_front() {
                 return Some(change);
             }
             match self.receiver.recv().await {
-                Ok(change) if filter().wants(&change) => return Some(change),
+                Ok(change) if filter().borrow().wants(&change) => return Some(change),
                 Ok(_) => {}
-                Err(RecvError::Lagged(_)) => self.owed.extend(filter().everything()),
+                Err(RecvError::Lagged(_)) => self.owed.extend(filter().borrow().everything()),
                 Err(RecvError::Closed) => return None,
             }
         }
@@ -118,6 +128,12 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// True when it follows no more resources than one listener may.
+    pub(crate) fn is_modest(&self) -> bool {
+        let uris = &self.resource_subscriptions;
+        uris.len() <= FOLLOWED && uris.iter().map(String::len).sum::<usize>() <= FOLLOWED_BYTES
+    }
+
     fn wants(&self, change: &Change) -> bool {
         match change {
             Change::List(ListKind::Tools) => self.tools_list_changed,

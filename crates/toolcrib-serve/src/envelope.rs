@@ -76,8 +76,10 @@ impl Envelope {
     }
 }
 
-/// True for what the protocol takes as an id or a token: a string or an integer.
+/// True for what the protocol takes as an id or a token: a string or an integer, if it is no longer
+/// than we keep.
 pub(crate) fn is_id(raw: &Raw) -> bool {
     let text = raw.get();
-    text.starts_with('"') || text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()
+    text.len() <= fault::MOST_ID_BYTES
+        && (text.starts_with('"') || text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok())
 }

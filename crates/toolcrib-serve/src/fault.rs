@@ -10,6 +10,12 @@ use toolcrib_core::{
 
 use crate::era::modern_versions;
 
+/// Longest id or progress token: both are held as long as their request, and repeated.
+pub(crate) const MOST_ID_BYTES: usize = 1_024;
+
+/// Most members of a batch; each may cost an answer.
+pub(crate) const MOST_BATCHED: usize = 1_000;
+
 /// No such method, or its capability is not offered.
 pub fn method_not_found(method: &str) -> RpcError {
     RpcError::new(error::METHOD_NOT_FOUND, format!("method not found: {method}"))
@@ -43,6 +49,16 @@ pub(crate) fn unsupported_version(requested: &str) -> RpcError {
         format!("unsupported protocol version {requested:?}; supported: {}", supported.join(", ")),
     )
     .with_data(&json!({ "supported": supported, "requested": requested }))
+}
+
+/// Something that is no id, or a longer one than is kept.
+pub(crate) fn not_an_id() -> RpcError {
+    invalid_request(format!("an id is a string or an integer, of at most {MOST_ID_BYTES} bytes"))
+}
+
+/// More messages in one than are taken apart.
+pub(crate) fn large_batch() -> RpcError {
+    invalid_request(format!("a batch has at most {MOST_BATCHED} members"))
 }
 
 pub(crate) fn header_mismatch(why: impl Into<String>) -> RpcError {

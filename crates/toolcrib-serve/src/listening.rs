@@ -45,10 +45,11 @@ impl Listening {
                 Some(message::notification(method::ACKNOWLEDGED, &params))
             }
             State::Open => {
+                let granted = &self.granted;
                 let change = tokio::select! {
                     biased;
                     () = self.stop.wait() => None,
-                    change = self.watch.next(|| self.granted.clone()) => change,
+                    change = self.watch.next(|| granted) => change,
                 };
                 if let Some(change) = change {
                     return Some(change.notification(Some(&self.id)));

@@ -221,7 +221,11 @@ impl Service {
             ));
         };
         let capabilities = client.capabilities.unwrap_or_else(Raw::empty_object);
-        let session = Session::new(version, capabilities, client.client_info);
+        let Some(session) = Session::new(version, capabilities, client.client_info) else {
+            return Route::Refuse(fault::invalid_params(
+                "capabilities and clientInfo are too long",
+            ));
+        };
         Route::Start(Box::new(session), greeting(&self.handler.about(), version))
     }
 
@@ -373,5 +377,9 @@ fn asked(params: Option<&Raw>) -> Result<Filter, RpcError> {
         notifications: Filter,
     }
     let params = params.ok_or_else(|| fault::invalid_params("notifications is missing"))?;
-    params.read::<Listen>().map(|listen| listen.notifications).map_err(fault::invalid_params)
+    let filter = params.read::<Listen>().map_err(fault::invalid_params)?.notifications;
+    match filter.is_modest() {
+        true => Ok(filter),
+        false => Err(fault::invalid_params("this stream follows too many resources")),
+    }
 }

@@ -1,19 +1,16 @@
 //! What a legacy client settled by its handshake.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
 };
 
 use toolcrib_core::{level::LogLevel, raw::Raw, version::Version};
 
 use crate::{about::Offered, ask::Requests, change::Filter, lock::lock};
 
-/// Most resources one session may follow.
-const FOLLOWED: usize = 1_000;
+/// Longest texts of a client that a session keeps: what it can do, and who it is.
+const KEPT_BYTES: usize = 64 << 10;
 
 /// One legacy session.
 #[derive(Debug)]
@@ -25,12 +22,21 @@ pub(crate) struct Session {
     pub(crate) requests: Arc<Requests>,
     ready: AtomicBool,
     level: Mutex<LogLevel>,
-    followed: Mutex<BTreeSet<String>>,
+    followed: Mutex<Filter>,
 }
 
 impl Session {
-    pub(crate) fn new(version: Version, capabilities: Raw, client_info: Option<Raw>) -> Self {
-        Self {
+    /// `None` when the client says more about itself than is kept.
+    pub(crate) fn new(
+        version: Version,
+        capabilities: Raw,
+        client_info: Option<Raw>,
+    ) -> Option<Self> {
+        let info = client_info.as_ref().map_or(0, |info| info.get().len());
+        if capabilities.get().len() + info > KEPT_BYTES {
+            return None;
+        }
+        Some(Self {
             version,
             capabilities,
             client_info,
@@ -38,7 +44,7 @@ impl Session {
             ready: AtomicBool::new(false),
             level: Mutex::new(LogLevel::Info),
             followed: Mutex::default(),
-        }
+        })
     }
 
     /// The client said `notifications/initialized`: it may be told of changes.
@@ -61,19 +67,21 @@ impl Session {
     /// Follows a resource; false when too many are followed already.
     pub(crate) fn follow(&self, uri: String) -> bool {
         let mut followed = lock(&self.followed);
-        if followed.len() >= FOLLOWED && !followed.contains(&uri) {
-            return false;
+        let is_new = followed.resource_subscriptions.insert(uri.clone());
+        let fits = followed.is_modest();
+        if is_new && !fits {
+            followed.resource_subscriptions.remove(&uri);
         }
-        followed.insert(uri);
-        true
+        fits
     }
 
     pub(crate) fn unfollow(&self, uri: &str) {
-        lock(&self.followed).remove(uri);
+        lock(&self.followed).resource_subscriptions.remove(uri);
     }
 
     /// What this client is told of without asking, and what it asked for.
     pub(crate) fn filter(&self, offered: &Offered) -> Filter {
-        Filter { resource_subscriptions: lock(&self.followed).clone(), ..offered.changes() }
+        let followed = lock(&self.followed).resource_subscriptions.clone();
+        Filter { resource_subscriptions: followed, ..offered.changes() }
     }
 }

@@ -213,6 +213,9 @@ impl Pipe {
     async fn take(&mut self, text: &str) {
         match Decoded::read(text) {
             Decoded::Message(message) => self.take_message(message).await,
+            Decoded::Batch(messages, odd) if messages.len() + odd > fault::MOST_BATCHED => {
+                self.send(fault::without_id(&fault::large_batch())).await;
+            }
             Decoded::Batch(messages, odd) if self.takes_batches() => {
                 for message in messages {
                     self.take_message(message).await;
@@ -280,7 +283,7 @@ impl Pipe {
 
     fn accept(&self, id: &Raw) -> Result<(), RpcError> {
         if !is_id(id) {
-            Err(fault::invalid_request("an id is a string or an integer"))
+            Err(fault::not_an_id())
         } else if lock(&self.aborts).contains_key(id.get()) {
             Err(fault::invalid_request("a request with this id is running"))
         } else if self.running.len() >= self.service.limits.in_flight {

@@ -167,8 +167,7 @@ fn part(
     params: Option<Raw>,
 ) -> mpsc::Receiver<Frame> {
     if !is_id(&id) {
-        let error = fault::without_id(&fault::invalid_request("an id is a string or an integer"));
-        return ready(Frame::Answer(error, None));
+        return ready(Frame::Answer(fault::without_id(&fault::not_an_id()), None));
     }
     let envelope = Envelope::read(params.as_ref());
     let outcome = match endpoint.service.legacy(Some(&session.session), method, params, &envelope) {

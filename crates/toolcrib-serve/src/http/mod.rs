@@ -10,18 +10,21 @@ mod guard;
 mod modern;
 mod legacy;
 mod post;
+mod connections;
 
 use std::{
     io,
     net::{IpAddr, SocketAddr},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
 
 use axum::{
-    Router, middleware,
+    Router,
+    http::StatusCode,
+    middleware,
     routing::{self, MethodRouter},
-    serve::ListenerExt as _,
 };
 use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 use toolcrib_core::{limits::Limits, version::Era};
@@ -33,6 +36,7 @@ use crate::{
     service::Service,
     stop::{Stop, Stopper},
 };
+use connections::Keeping;
 use sessions::Sessions;
 
 /// How an HTTP endpoint is served.
@@ -46,10 +50,16 @@ pub struct HttpOptions {
     pub hosts: Vec<String>,
     /// `Origin` values served besides loopback ones, in full (`https://app.example`).
     pub origins: Vec<String>,
-    /// Most legacy sessions at a time; the one unused for longest makes room.
+    /// Most legacy sessions at a time; of those that nobody is at, the one unused for longest makes
+    /// room.
     pub sessions: usize,
     /// Most modern requests and change streams at a time; further ones are answered 503.
     pub running: usize,
+    /// Most connections at a time, silent ones included; further ones wait.
+    pub connections: usize,
+    /// Longest time the head of a request may take to arrive, and so the longest silence between two
+    /// requests on one connection, in milliseconds.
+    pub head_ms: u64,
     /// How often a silent stream is kept alive with a comment, in milliseconds.
     pub keep_alive_ms: u64,
     /// Longest time a request body may take to arrive, in milliseconds.
@@ -73,6 +83,8 @@ impl Default for HttpOptions {
             origins: Vec::new(),
             sessions: 1_000,
             running: 10_000,
+            connections: 20_000,
+            head_ms: 30_000,
             keep_alive_ms: 15_000,
             body_ms: 30_000,
             drain_ms: 2_000,
@@ -125,7 +137,9 @@ pub fn router(handler: Arc<dyn Handler>, options: HttpOptions, stop: Stop) -> Ro
     });
     let mut methods: MethodRouter<Arc<Endpoint>> = routing::post(post::post);
     if endpoint.service.era.serves(Era::Legacy) {
-        methods = methods.get(legacy::get).delete(legacy::delete);
+        // Without a word of its own, HEAD would open the stream of a session and close it.
+        let head = || async { StatusCode::METHOD_NOT_ALLOWED };
+        methods = methods.get(legacy::get).head(head).delete(legacy::delete);
     }
     Router::new()
         .route("/mcp", methods)
@@ -149,7 +163,7 @@ fn with_own_name(mut options: HttpOptions, bound: SocketAddr) -> HttpOptions {
 /// and gives each change stream its result.
 ///
 /// # Errors
-/// Accepting connections failed.
+/// The listener has no address.
 pub async fn serve_http(
     listener: TcpListener,
     handler: Arc<dyn Handler>,
@@ -158,20 +172,16 @@ pub async fn serve_http(
 ) -> io::Result<()> {
     let (stopper, stop) = Stopper::new();
     let drain = Duration::from_millis(options.drain_ms);
+    let keeping =
+        Keeping { head: Duration::from_millis(options.head_ms), most: options.connections };
     let options = with_own_name(options, listener.local_addr()?);
     let router = router(handler, options, stop.clone());
-    let listener = listener.tap_io(|stream| {
-        // Without it small answers may wait for an acknowledgement; it is no failure.
-        let _ = stream.set_nodelay(true);
-    });
-    let mut stopped = stop;
-    let serving = axum::serve(listener, router)
-        .with_graceful_shutdown(async move { stopped.wait().await })
-        .into_future();
-    tokio::pin!(serving);
+    let mut serving = pin!(connections::serve(listener, router, keeping, stop));
     tokio::select! {
-        served = &mut serving => return served,
+        () = &mut serving => return Ok(()),
         () = shutdown => stopper.stop(),
     }
-    timeout(drain, serving).await.unwrap_or(Ok(()))
+    // What is still running after that is dropped with its connection.
+    let _ = timeout(drain, serving).await;
+    Ok(())
 }

@@ -44,6 +44,9 @@ pub(crate) async fn post(State(endpoint): State<Arc<Endpoint>>, request: Request
     };
     match Decoded::read(text) {
         Decoded::Message(message) => take(&endpoint, &parts.headers, message).await,
+        Decoded::Batch(messages, odd) if messages.len() + odd > fault::MOST_BATCHED => {
+            reply::refuse(StatusCode::BAD_REQUEST, None, &fault::large_batch())
+        }
         Decoded::Batch(messages, odd)
             if endpoint.service.era.serves(Era::Legacy)
                 && !mirror::speaks_modern(&parts.headers) =>
@@ -64,8 +67,7 @@ async fn take(endpoint: &Endpoint, headers: &HeaderMap, message: Message) -> Res
     let hinted = mirror::speaks_modern(headers);
     match message {
         Message::Request { id, .. } if !is_id(&id) => {
-            let error = fault::invalid_request("an id is a string or an integer");
-            reply::refuse(StatusCode::BAD_REQUEST, None, &error)
+            reply::refuse(StatusCode::BAD_REQUEST, None, &fault::not_an_id())
         }
         Message::Request { id, method, params } => {
             request(endpoint, headers, hinted, id, method, params).await

@@ -41,7 +41,9 @@ impl Sessions {
         Self { most: most.max(1), table: Mutex::default() }
     }
 
-    /// Adds a session under a new id that cannot be guessed; the one unused for longest makes room.
+    /// Adds a session under a new id that cannot be guessed. The one unused for longest makes room:
+    /// of those that nobody is at, and of these one that never ended its handshake, so that whoever
+    /// only starts sessions drives out nobody but himself.
     ///
     /// # Errors
     /// The system gives no random bytes.
@@ -56,7 +58,10 @@ impl Sessions {
         });
         let mut table = lock(&self.table);
         if table.len() >= self.most {
-            let oldest = table.iter().min_by_key(|(_, slot)| slot.used).map(|(id, _)| id.clone());
+            let least = |(_, slot): &(&String, &Slot)| {
+                (slot.session.is_held(), slot.session.session.is_ready(), slot.used)
+            };
+            let oldest = table.iter().min_by_key(least).map(|(id, _)| id.clone());
             if let Some(slot) = oldest.and_then(|id| table.remove(&id)) {
                 slot.session.end();
             }
@@ -108,6 +113,12 @@ struct Stream {
 }
 
 impl HttpSession {
+    /// True while a request of it runs or its standing stream is open.
+    fn is_held(&self) -> bool {
+        let open = |replace: &oneshot::Sender<()>| !replace.is_closed();
+        lock(&self.stream).current.as_ref().is_some_and(open) || self.load() > 0
+    }
+
     /// How many requests are running.
     pub(crate) fn load(&self) -> usize {
         let mut running = lock(&self.running);

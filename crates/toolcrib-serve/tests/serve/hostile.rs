@@ -226,3 +226,122 @@ async fn connections_that_say_nothing_hold_up_nobody() {
     let quiet = timeout(Duration::from_millis(20), silent[0].read(&mut buffer)).await;
     assert!(quiet.is_err(), "it is not answered before it asked");
 }
+
+/// They leave room for others after a while, whether they began to ask or not.
+#[tokio::test]
+async fn connections_that_say_nothing_are_closed() {
+    let options = HttpOptions { head_ms: 100, connections: 3, ..HttpOptions::default() };
+    let server = house(options).await;
+    let mut streams = Vec::new();
+    for said in ["", "POST /mcp HTTP/1.1\r\nHost:", "x"] {
+        let mut stream = TcpStream::connect(&server.address).await.unwrap();
+        stream.write_all(said.as_bytes()).await.unwrap();
+        streams.push(stream);
+    }
+    is_well(&server).await;
+    // One that was answered may be silent no longer than the others.
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    let head = format!("GET /none HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+    stream.write_all(head.as_bytes()).await.unwrap();
+    streams.push(stream);
+    for mut stream in streams {
+        let mut rest = Vec::new();
+        let end = timeout(SOON, stream.read_to_end(&mut rest)).await;
+        assert!(end.is_ok(), "{}", String::from_utf8_lossy(&rest));
+    }
+}
+
+#[tokio::test]
+async fn no_other_protocol_is_spoken() {
+    let server = house(HttpOptions::default()).await;
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    let mut answer = Vec::new();
+    timeout(SOON, stream.read_to_end(&mut answer)).await.expect("an end").unwrap();
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
+}
+
+/// What is kept for a client, or repeated to it, is bounded.
+#[tokio::test]
+async fn a_client_cannot_make_the_server_keep_much() {
+    let server = house(HttpOptions::default()).await;
+    let long = "x".repeat(70 << 10);
+    let hello = crate::house::initialize_as("2025-11-25", &json!({"experimental": {"x": long}}));
+    assert_eq!(code(&server.post(&[], &hello).await.json()), -32602, "a long introduction");
+    let session = server.session_of(&crate::house::initialize("2025-11-25")).await;
+    let headers = [("Mcp-Session-Id", session.as_str())];
+    let follow = async |uri: &str| {
+        let reply =
+            server.post(&headers, &legacy(2, "resources/subscribe", json!({"uri": uri}))).await;
+        reply.json().get("result").is_some()
+    };
+    assert!(follow(&format!("a:{long}")).await);
+    assert!(!follow(&format!("b:{long}")).await, "too long in all");
+    assert!(follow("c:").await && follow("c:").await, "one more that fits, twice");
+    let many: Vec<_> = (0..1_001).map(|number| format!("d:{number}")).collect();
+    for (uris, expect) in [(&many[..1_000], 200), (&many[..], 400)] {
+        let filter = json!({"notifications": {"resourceSubscriptions": uris}});
+        let listen = modern(3, "subscriptions/listen", filter);
+        let mut stream = server.begin(&mirror(&listen), &listen).await;
+        read_until(&mut stream, &format!("HTTP/1.1 {expect}")).await;
+    }
+    for (id, expect) in [("i".repeat(1_022), 200), ("i".repeat(1_023), 400)] {
+        let call = modern(id, "tools/call", json!({"name": "knock"}));
+        assert_eq!(server.modern(&call).await.status, expect);
+    }
+    let token = json!({"progressToken": long});
+    let call = modern(4, "tools/call", json!({"name": "count", "_meta": token}));
+    assert_eq!(server.modern(&call).await.messages().len(), 1, "no progress by that token");
+    is_well(&server).await;
+}
+
+#[tokio::test]
+async fn a_batch_has_a_measure() {
+    let server = house(HttpOptions::default()).await;
+    let session = server.session_of(&crate::house::initialize("2025-03-26")).await;
+    let headers = [("Mcp-Session-Id", session.as_str())];
+    let batch = |odd: usize| {
+        let mut members = vec![legacy(1, "ping", json!({}))];
+        members.resize(1 + odd, json!(1));
+        Value::Array(members)
+    };
+    let reply = server.post(&headers, &batch(999)).await;
+    assert_eq!((reply.status, reply.messages().len()), (200, 1_000));
+    let reply = server.post(&headers, &batch(1_000)).await;
+    assert_eq!((reply.status, code(&reply.json())), (400, -32600));
+}
+
+/// Whoever only starts sessions drives out nobody who is at his own.
+#[tokio::test]
+async fn a_flood_of_handshakes_leaves_others_their_sessions() {
+    let server = house(HttpOptions { sessions: 4, ..HttpOptions::default() }).await;
+    let hello = crate::house::initialize("2025-11-25");
+    let (idle, held) = (server.session_of(&hello).await, server.session_of(&hello).await);
+    let mut stream = server.send_only("GET", &[("Mcp-Session-Id", &held)]).await;
+    read_until(&mut stream, "text/event-stream").await;
+    for _ in 0..10 {
+        assert_eq!(server.post(&[], &hello).await.status, 200);
+    }
+    let list = legacy(2, "tools/list", json!({}));
+    for session in [&held, &idle] {
+        assert_eq!(server.post(&[("Mcp-Session-Id", session)], &list).await.status, 200);
+    }
+    // Four that are all made use of: of those that nobody is at, the oldest goes.
+    for _ in 0..3 {
+        server.session_of(&hello).await;
+    }
+    assert_eq!(server.post(&[("Mcp-Session-Id", &held)], &list).await.status, 200);
+    assert_eq!(server.post(&[("Mcp-Session-Id", &idle)], &list).await.status, 404);
+}
+
+#[tokio::test]
+async fn head_takes_no_stream_away() {
+    let server = house(HttpOptions::default()).await;
+    let session = server.session_of(&crate::house::initialize("2025-11-25")).await;
+    let headers = [("Mcp-Session-Id", session.as_str())];
+    let mut stream = server.send_only("GET", &headers).await;
+    read_until(&mut stream, "text/event-stream").await;
+    assert_eq!(server.send("HEAD", &headers, "").await.status, 405);
+    server.house.change(toolcrib_serve::ListKind::Tools);
+    read_until(&mut stream, "notifications/tools/list_changed").await;
+}

@@ -108,6 +108,11 @@ impl<H: Handler> Server<H> {
         stream
     }
 
+    /// Sends a request without a body and gives the open connection.
+    pub(crate) async fn send_only(&self, verb: &str, headers: &[(&str, &str)]) -> TcpStream {
+        self.open(verb, headers, "").await
+    }
+
     pub(crate) async fn send(&self, verb: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         Reply::of(self.open(verb, headers, body).await).await
     }

@@ -4,9 +4,7 @@
 //! Nothing here decides what to change, and nothing is written before [`Change::write`].
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -103,24 +101,19 @@ impl Change {
     }
 }
 
-/// Writes the bytes beside a file, under a name that nothing has.
+/// Keeps the bytes beside a file, under a name that nothing has.
 fn keep(path: &Path, bytes: &[u8]) -> Result<PathBuf, ChangeError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for number in 1..=MAX_BACKUPS {
         let backup = path.with_file_name(format!("{name}.bak-{number}"));
-        let io = |source| ChangeError::Io { file: backup.clone(), source };
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&backup) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(io(error)),
-            Ok(mut file) => {
-                file.write_all(bytes).map_err(io)?;
-                // It may hold what the file itself shows to fewer people.
-                let permissions = fs::metadata(path).map_err(io)?.permissions();
-                file.set_permissions(permissions).map_err(io)?;
-                file.sync_all().map_err(io)?;
-                return Ok(backup);
-            }
+        if !fs::symlink_metadata(&backup).is_err_and(|error| file::is_missing(&error)) {
+            continue;
         }
+        // It may hold what the file itself shows to fewer people.
+        return fs::metadata(path)
+            .and_then(|metadata| file::put(&backup, bytes, metadata.permissions()))
+            .map(|()| backup.clone())
+            .map_err(|source| ChangeError::Io { file: backup, source });
     }
     let source = io::Error::other(format!("there are {MAX_BACKUPS} backups already"));
     Err(ChangeError::Io { file: path.to_owned(), source })
@@ -190,6 +183,26 @@ mod tests {
         assert!(matches!(change(&file, "new").write(true), Err(ChangeError::ReadOnly { .. })));
         assert_eq!(fs::read(&file).unwrap(), b"old");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "and nothing is left beside it");
+    }
+
+    #[test]
+    fn nothing_is_left_in_part() {
+        let (dir, file) = world(b"old");
+        // What processes left behind that died as they wrote.
+        for left in [".f.json.toolcrib.tmp", ".f.json.bak-1.toolcrib.tmp"] {
+            fs::write(dir.path().join(left), "half").unwrap();
+        }
+        let kept = change(&file, "new").write(true).unwrap().unwrap();
+        assert_eq!(
+            (fs::read(kept).unwrap(), fs::read(&file).unwrap()),
+            (b"old".into(), b"new".into())
+        );
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "and both are gone");
+        // A backup that cannot be written whole is not there at all, and the file is as it was.
+        fs::create_dir(dir.path().join(".f.json.bak-2.toolcrib.tmp")).unwrap();
+        assert!(matches!(change(&file, "newer").write(true), Err(ChangeError::Io { .. })));
+        assert!(!dir.path().join("f.json.bak-2").exists());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
     }
 
     #[test]

@@ -47,13 +47,14 @@ pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Keeps other processes from changing files in the folder of `path` until it is dropped. The
-/// folder is made when it is missing.
+/// Keeps other processes from changing files in the folder of `path`, or of what it links to, until
+/// it is dropped. The folder is made when it is missing.
 ///
 /// # Errors
 /// The folder cannot be made or locked.
 pub(crate) fn lock_folder(path: &Path) -> io::Result<File> {
-    let folder = folder(path);
+    let path = target_of(path)?;
+    let folder = folder(&path);
     fs::create_dir_all(folder)?;
     let lock = File::open(folder)?;
     lock.lock()?;
@@ -61,7 +62,8 @@ pub(crate) fn lock_folder(path: &Path) -> io::Result<File> {
 }
 
 /// Replaces a file as a whole: readers see the old bytes or the new ones. Permissions stay; a new
-/// file is for its owner only. A symbolic link stays, and what it points to is replaced.
+/// file is for its owner only. A symbolic link stays, and what it points to is replaced. Hold
+/// [`lock_folder`] meanwhile.
 ///
 /// # Errors
 /// The folder does not let us write.
@@ -72,10 +74,19 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(error) if is_missing(&error) => Permissions::from_mode(0o600),
         Err(error) => return Err(error),
     };
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let temporary = folder(&path).join(format!(".{name}.{}.tmp", std::process::id()));
+    put(&path, bytes, permissions)
+}
+
+/// Writes a file beside its place and then moves it there, so that it is never there in part.
+///
+/// # Errors
+/// The folder does not let us write.
+pub(crate) fn put(path: &Path, bytes: &[u8], permissions: Permissions) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // Always the same name: what a process that died left behind goes with the next one.
+    let temporary = folder(path).join(format!(".{name}.toolcrib.tmp"));
     let written =
-        write_new(&temporary, bytes, permissions).and_then(|()| fs::rename(&temporary, &path));
+        write_new(&temporary, bytes, permissions).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // The first error is the one to tell.
         let _ = fs::remove_file(&temporary);
@@ -86,7 +97,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn write_new(path: &Path, bytes: &[u8], permissions: Permissions) -> io::Result<()> {
     let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = match open() {
-        // Left behind by a process that died and had our number.
+        // Left behind by a process that died.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_file(path)?;
             open()?
