@@ -12,7 +12,7 @@ use toolcrib_core::{
 use super::{
     read::{Found, Taken, alike},
     reference::{self, Part},
-    secrecy::{Concealed, Variables, conceal},
+    secrecy::{Concealed, Variables, conceal, has_secret_name},
     table::Host,
 };
 use crate::config::names;
@@ -115,6 +115,11 @@ impl Plan {
     ) {
         line.notes = notes;
         line.disabled = !server.enabled;
+        if has_secret_name(&server) {
+            let why = "the name of a variable or header in it looks like a secret".to_owned();
+            line.outcome = Outcome::Refused { why };
+            return;
+        }
         server.name = match is_server_name(&server.name) {
             true => server.name,
             false => names::suggestion(&server.name),

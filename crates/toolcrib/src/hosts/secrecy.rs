@@ -128,6 +128,14 @@ pub(crate) fn is_secret(spot: Spot<'_>, text: &str) -> bool {
     !pieces(spot, text).is_empty()
 }
 
+/// True when a name itself may be a secret: of a variable that is set, or of a header.
+pub(crate) fn has_secret_name(server: &ServerConfig) -> bool {
+    match &server.target {
+        Target::Command(command) => command.env.keys().any(|name| looks_like_token(name)),
+        Target::Http(endpoint) => endpoint.headers.keys().any(|name| looks_like_token(name)),
+    }
+}
+
 /// The variables handed out so far; each stands for one value.
 #[derive(Default)]
 pub(crate) struct Variables {
@@ -184,6 +192,8 @@ pub(crate) fn conceal(server: &mut ServerConfig, variables: &mut Variables) -> V
     };
     match &mut server.target {
         Target::Command(command) => {
+            command.program =
+                take("the command".to_owned(), Spot::Argument(None), &command.program);
             for index in 0..command.args.len() {
                 let before = index.checked_sub(1).map(|before| command.args[before].clone());
                 let spot = Spot::Argument(before.as_deref());
@@ -209,7 +219,7 @@ pub(crate) fn conceal(server: &mut ServerConfig, variables: &mut Variables) -> V
 /// The variable of a reference whose default is the secret.
 fn called_in(piece: &str) -> Option<&str> {
     let body = piece.strip_prefix("${")?.strip_suffix('}')?;
-    body.split(":-").next()
+    body.split(":-").next().filter(|name| !looks_like_token(name))
 }
 
 fn pieces(spot: Spot<'_>, text: &str) -> Vec<Piece> {
@@ -262,6 +272,10 @@ fn pieces_around_references(spot: Spot<'_>, text: &str) -> Vec<Piece> {
                 if found.len() == before && free(&found, at) && holds_secret(words) {
                     found.push(Piece { at: at.clone(), called: "SECRET".to_owned() });
                 }
+            }
+            // Somebody took the braces for a place to put it in.
+            Part::Variable { name, .. } if looks_like_token(name) => {
+                found.push(Piece { at: at.clone(), called: "TOKEN".to_owned() });
             }
             Part::Variable { name, default: Some(default) }
                 if looks_like_token(default) || (named && !is_harmless(default)) =>
@@ -323,7 +337,8 @@ fn pieces_of_any(text: &str, called: &str) -> Vec<Piece> {
         let called = called.to_owned();
         return vec![Piece { at: start..text.len(), called }];
     }
-    if text.contains("://") && !text.contains(['{', ';']) {
+    let several = |c: char| c.is_whitespace() || "{;".contains(c);
+    if text.contains("://") && !text.contains(several) {
         return address_pieces(text);
     }
     match looks_like_token(text.trim()) || holds_secret(text) {
@@ -346,7 +361,7 @@ fn scheme_len(text: &str) -> Option<usize> {
 /// True for a text with a secret somewhere inside: JSON with headers, or `Password=…;` among other
 /// settings.
 fn holds_secret(text: &str) -> bool {
-    let apart = |c: char| c.is_whitespace() || "\"'`,;&{}[]()".contains(c);
+    let apart = |c: char| c.is_whitespace() || "\"'`,;&{}[]()|<>".contains(c);
     let words: Vec<&str> = text.split(apart).filter(|word| !word.is_empty()).collect();
     // A scheme says only what kind of secret follows.
     let scheme = |word: &str| SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(word));
@@ -356,7 +371,7 @@ fn holds_secret(text: &str) -> bool {
     };
     words.iter().enumerate().any(|(at, word)| {
         let next = words.get(at + 1);
-        if looks_like_token(word) || (word.eq_ignore_ascii_case("bearer") && next.is_some()) {
+        if holds_token(word) || (word.eq_ignore_ascii_case("bearer") && next.is_some()) {
             return true;
         }
         if word.contains("://") && !address_pieces(word).is_empty() {
@@ -376,39 +391,75 @@ fn holds_secret(text: &str) -> bool {
     })
 }
 
+/// True when a word is a token or joins one to something else. What follows the name of a digest is
+/// none.
+fn holds_token(word: &str) -> bool {
+    let joined = || !word.contains("://") && !word.contains("sha256") && !word.contains("sha512");
+    looks_like_token(word) || joined() && word.split(['=', ':', '#']).any(looks_like_token)
+}
+
 /// A password, a query or a path of a URL that gives access.
 fn address_pieces(text: &str) -> Vec<Piece> {
     let mut found = Vec::new();
     let Some(scheme) = text.find("://").map(|at| at + 3) else { return found };
     let end = text[scheme..].find(['/', '?', '#']).map_or(text.len(), |at| scheme + at);
-    if let Some(user) = text[scheme..end].rfind('@').map(|at| scheme + at) {
+    let piece = |at: Range<usize>, called: &str| Piece { at, called: called.to_owned() };
+    let mut start = scheme;
+    if let Some(user) = user_end(text, scheme, end) {
         let password = text[scheme..user].find(':').map(|at| scheme + at + 1);
-        let start = password.unwrap_or(scheme);
-        let secret = password.is_some() || looks_like_token(&text[start..user]);
+        start = password.unwrap_or(scheme);
+        let secret = password.is_some() || looks_like_token(&unescaped(&text[start..user]));
         if secret && start < user {
-            found.push(Piece { at: start..user, called: "PASSWORD".to_owned() });
+            found.push(piece(start..user, "PASSWORD"));
         }
+        start = user + 1;
     }
-    let query = text[end..].find('?').map_or(text.len(), |at| end + at);
+    let end = end.max(start);
+    for label in text[start..end].split(['.', ':']) {
+        if looks_like_token(label) {
+            found.push(piece(start..start + label.len(), "TOKEN"));
+        }
+        start += label.len() + 1;
+    }
+    let query = text[end..].find(['?', '#']).map_or(text.len(), |at| end + at);
     let mut start = end;
     for segment in text[end..query].split('/') {
         if looks_like_token(segment) {
-            let at = start..start + segment.len();
-            found.push(Piece { at, called: "TOKEN".to_owned() });
+            found.push(piece(start..start + segment.len(), "TOKEN"));
         }
         start += segment.len() + 1;
     }
     let mut start = query + 1;
-    for pair in text.get(query + 1..).unwrap_or_default().split(['&', '#']) {
-        if let Some((name, value)) = pair.split_once('=')
-            && ((is_secret_name(name) && !is_harmless(value)) || looks_like_token(value))
-        {
-            let at = start + name.len() + 1;
-            found.push(Piece { at: at..at + value.len(), called: name.to_owned() });
+    for pair in text.get(query + 1..).unwrap_or_default().split(['?', '&', '#']) {
+        let named = pair.split_once('=').filter(|(name, _)| !looks_like_token(name));
+        let (name, value) = named.unwrap_or(("", pair));
+        if (is_secret_name(name) && !is_harmless(value)) || looks_like_token(&unescaped(value)) {
+            let at = start + pair.len() - value.len();
+            let called = if name.is_empty() { "TOKEN" } else { name };
+            found.push(piece(at..at + value.len(), called));
         }
         start += pair.len() + 1;
     }
     found
+}
+
+/// Where the user and password of a URL end. A password may hold a `/` that should have been
+/// escaped: then what follows the colon is no port.
+fn user_end(text: &str, scheme: usize, end: usize) -> Option<usize> {
+    if let Some(at) = text[scheme..end].rfind('@') {
+        return Some(scheme + at);
+    }
+    let (_, port) = text[scheme..end].split_once(':').filter(|(host, _)| !host.starts_with('['))?;
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let last = text[end..].find(['?', '#']).map_or(text.len(), |at| end + at);
+    text[end..last].rfind('@').filter(|_| !is_port).map(|at| end + at)
+}
+
+/// A part of a URL with what base64 has of escapes undone.
+fn unescaped(text: &str) -> String {
+    let escapes =
+        [("%2F", "/"), ("%2f", "/"), ("%2B", "+"), ("%2b", "+"), ("%3D", "="), ("%3d", "=")];
+    escapes.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 /// True for what may be a name in front of `=` or `:`.
@@ -456,6 +507,9 @@ fn looks_like_token(text: &str) -> bool {
     if TOKEN_STARTS.iter().any(|start| rest(start)) {
         return true;
     }
+    if looks_random(text) {
+        return true;
+    }
     if text.len() < 20 || !text.chars().all(|c| c.is_ascii_alphanumeric() || "_-+=.~".contains(c)) {
         return false;
     }
@@ -467,6 +521,28 @@ fn looks_like_token(text: &str) -> bool {
     let digits = text.chars().filter(char::is_ascii_digit).count();
     let dense = text.len() >= 24 && digits >= 4 && text.chars().all(|c| c.is_ascii_alphanumeric());
     hex || mixed || dense
+}
+
+/// True for base64 with `/` or `+` in it, which is told from a path by how often it breaks: a letter
+/// beside a digit, a capital after a small letter.
+fn looks_random(text: &str) -> bool {
+    let text = text.trim_end_matches('=');
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '/' || c == '+';
+    if text.len() < 28 || !text.contains(['/', '+']) || !text.chars().all(fits) {
+        return false;
+    }
+    let pairs =
+        text.as_bytes().windows(2).filter(|pair| pair.iter().all(u8::is_ascii_alphanumeric));
+    let broken = |pair: &&[u8]| {
+        pair[0].is_ascii_digit() != pair[1].is_ascii_digit()
+            || pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()
+    };
+    let (all, breaks) = (pairs.clone().count(), pairs.filter(broken).count());
+    let has = |kind: fn(&u8) -> bool| text.bytes().any(|byte| kind(&byte));
+    has(u8::is_ascii_digit)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && breaks * 100 >= all * 22
 }
 
 #[cfg(test)]
@@ -488,11 +564,13 @@ mod tests {
         }
     }
 
+    #[track_caller]
+    fn check(spot: Spot<'_>, text: &str, expect: bool) {
+        assert_eq!(is_secret(spot, text), expect, "{spot:?} {text}");
+    }
+
     #[test]
     fn names_and_looks_tell_secrets() {
-        let check = |spot, text: &str, expect: bool| {
-            assert_eq!(is_secret(spot, text), expect, "{spot:?} {text}");
-        };
         let env = Spot::Named;
         check(env("GITHUB_TOKEN"), "abc", true);
         check(env("githubToken"), "abc", true);
@@ -526,6 +604,17 @@ mod tests {
         check(env("PEM"), "-----BEGIN PRIVATE KEY-----\nabc", true);
         check(env("NOTE"), "Basic usage of keys: none", false);
         check(env("ID"), "a1b2c3d4e5f6a7b8c9d0zzzz", true);
+        let random = "/JalrXUtnFEMI/K7MDENG+bPxRfiCY2Kd8sQwVzL";
+        check(env("AWS_SECRET_ACCESS_KEY"), random, true);
+        check(env("STUFF"), random, true);
+        check(env("STUFF"), &format!("a,b,{random}"), true);
+        check(env("SSH_KEY"), "/home/me/.ssh/id", true);
+        check(env("BUILD"), "/Users/Me/Projects2024/MyServer3/Build/key", false);
+        check(env("A"), "${ghp_0123456789abcdefghij}", true);
+    }
+
+    #[test]
+    fn headers_and_arguments_tell_secrets_too() {
         let header = Spot::Header;
         check(header("Authorization"), "Bearer x", true);
         check(header("Authorization"), "Bearer ${X}", false);
@@ -545,6 +634,22 @@ mod tests {
         check(arg, "https://h.example/s/aB3dEf6hIj9kLmN0pQr5/mcp", true);
         check(arg, "https://h.example/mcp?api_key=abc", true);
         check(arg, "https://h.example/mcp?page=1", false);
+        check(arg, "https://h.example/mcp#t=ghp_0123456789abcdefghij", true);
+        check(arg, "https://h.example/mcp#ghp_0123456789abcdefghij", true);
+        check(arg, "https://h.example/mcp#top", false);
+        check(arg, "https://h.example/mcp#aHVzaDpTRUNSRVQvKys5ODc2NTQz==", true);
+        check(arg, "https://a1b2c3d4-e5f6-4718-9a0b-c1d2e3f4a5b6.h.example/mcp", true);
+        check(arg, "https://u:ab/cd@h.example/mcp", true);
+        check(arg, "https://h.example:8080/npm/x@1.2", false);
+        check(arg, "http://[::1]:8080/npm/x@1.2", false);
+        check(arg, "curl -H 'X-Any: ghp_0123456789abcdefghij' https://h.example", true);
+        check(arg, "curl https://h.example/a -o b", false);
+        check(arg, "https://h.example/mcp?x=JalrXUtnFEMI%2FK7MDENG%2BbPxRfiCY2Kd8sQ", true);
+        check(arg, "a:b:ghp_0123456789abcdefghij", true);
+        check(arg, "--env=FOO=ghp_0123456789abcdefghij", true);
+        check(arg, "a|ghp_0123456789abcdefghij", true);
+        check(arg, "--kv=FOO=debug", false);
+        check(arg, "acme/x@sha256:0123456789abcdef0123456789abcdef0123456789abcdef", false);
         check(Spot::Argument(Some("--api-key")), "abc", true);
         check(Spot::Argument(Some("--api-key")), "--verbose", false);
         check(Spot::Argument(Some("-e")), "API_KEY", false);
