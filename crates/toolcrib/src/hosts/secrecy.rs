@@ -602,13 +602,6 @@ mod tests {
         check(env("PEM"), "-----BEGIN PRIVATE KEY-----\nabc", true);
         check(env("NOTE"), "Basic usage of keys: none", false);
         check(env("ID"), "a1b2c3d4e5f6a7b8c9d0zzzz", true);
-        let random = "/JalrXUtnFEMI/K7MDENG+bPxRfiCY2Kd8sQwVzL";
-        check(env("AWS_SECRET_ACCESS_KEY"), random, true);
-        check(env("STUFF"), random, true);
-        check(env("STUFF"), &format!("a,b,{random}"), true);
-        check(env("SSH_KEY"), "/home/me/.ssh/id", false);
-        check(env("SSH_KEY"), "/Users/Me/Projects2024/MyServer3/Build/key", false);
-        check(env("A"), "${ghp_0123456789abcdefghij}", true);
         let header = Spot::Header;
         check(header("Authorization"), "Bearer x", true);
         check(header("Authorization"), "Bearer ${X}", false);
@@ -625,6 +618,33 @@ mod tests {
         check(arg, "https://h.example/s/aB3dEf6hIj9kLmN0pQr5/mcp", true);
         check(arg, "https://h.example/mcp?api_key=abc", true);
         check(arg, "https://h.example/mcp?page=1", false);
+        check(Spot::Argument(Some("--api-key")), "abc", true);
+        check(Spot::Argument(Some("--api-key")), "--verbose", false);
+        check(Spot::Argument(Some("-e")), "API_KEY", false);
+        check(Spot::Argument(Some("-e")), "API_KEY=abc", true);
+        check(Spot::Argument(Some("--root")), "/home/me", false);
+        check(Spot::Argument(Some("--no-auth")), "server.js", false);
+        check(Spot::Argument(Some("--from")), "auth-mcp==1.2.3", false);
+        check(arg, "--headers={\"Cookie\":\"a=b\"}", true);
+        check(arg, "mcp-server-filesystem@2025.11.25", false);
+        check(arg, "auth-server:latest", false);
+        check(arg, "registry.example/acme/token-server:1.2.3", false);
+        check(arg, "git+https://git.example/x/y@0123456789abcdef0123456789abcdef01234567", false);
+    }
+
+    #[test]
+    fn tokens_are_told_beside_other_things() {
+        let check = |spot, text: &str, expect: bool| {
+            assert_eq!(is_secret(spot, text), expect, "{spot:?} {text}");
+        };
+        let (env, arg) = (Spot::Named, Spot::Argument(None));
+        let random = "/JalrXUtnFEMI/K7MDENG+bPxRfiCY2Kd8sQwVzL";
+        check(env("AWS_SECRET_ACCESS_KEY"), random, true);
+        check(env("STUFF"), random, true);
+        check(env("STUFF"), &format!("a,b,{random}"), true);
+        check(env("SSH_KEY"), "/home/me/.ssh/id", false);
+        check(env("SSH_KEY"), "/Users/Me/Projects2024/MyServer3/Build/key", false);
+        check(env("A"), "${ghp_0123456789abcdefghij}", true);
         check(arg, "https://h.example/mcp#t=ghp_0123456789abcdefghij", true);
         check(arg, "https://h.example/mcp#ghp_0123456789abcdefghij", true);
         check(arg, "https://h.example/mcp#top", false);
@@ -641,18 +661,6 @@ mod tests {
         check(arg, "a|ghp_0123456789abcdefghij", true);
         check(arg, "--kv=FOO=debug", false);
         check(arg, "acme/x@sha256:0123456789abcdef0123456789abcdef0123456789abcdef", false);
-        check(Spot::Argument(Some("--api-key")), "abc", true);
-        check(Spot::Argument(Some("--api-key")), "--verbose", false);
-        check(Spot::Argument(Some("-e")), "API_KEY", false);
-        check(Spot::Argument(Some("-e")), "API_KEY=abc", true);
-        check(Spot::Argument(Some("--root")), "/home/me", false);
-        check(Spot::Argument(Some("--no-auth")), "server.js", false);
-        check(Spot::Argument(Some("--from")), "auth-mcp==1.2.3", false);
-        check(arg, "--headers={\"Cookie\":\"a=b\"}", true);
-        check(arg, "mcp-server-filesystem@2025.11.25", false);
-        check(arg, "auth-server:latest", false);
-        check(arg, "registry.example/acme/token-server:1.2.3", false);
-        check(arg, "git+https://git.example/x/y@0123456789abcdef0123456789abcdef01234567", false);
     }
 
     #[test]
