@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     sync::mpsc,
-    task::{AbortHandle, JoinSet},
+    task::{AbortHandle, JoinSet, yield_now},
     time::timeout,
 };
 use toolcrib_core::{
@@ -247,6 +247,11 @@ impl Pipe {
     }
 
     async fn take_request(&mut self, id: Raw, method: String, params: Option<Raw>) {
+        if self.running.len() >= self.service.limits.in_flight {
+            // Those that were cancelled or answered just now are only waiting to be taken away.
+            yield_now().await;
+            while self.running.try_join_next().is_some() {}
+        }
         if let Err(error) = self.accept(&id) {
             let answer = if is_id(&id) {
                 Frame::answer(&id, &Err(error)).into_text()

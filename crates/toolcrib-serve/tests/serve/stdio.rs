@@ -363,3 +363,22 @@ async fn a_line_over_the_limit_ends_the_serving() {
     let ended = timeout(SOON, client.serving).await.expect("an end in time").unwrap();
     assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::InvalidData);
 }
+
+/// A cancelled request leaves its place at once, however many come in one go.
+#[tokio::test]
+async fn cancelled_requests_take_no_room() {
+    let mut client = Client::new(EraSupport::Dual);
+    let mut burst = String::new();
+    for id in 0..1_000 {
+        let told = json!({
+            "jsonrpc": "2.0",
+            "method": "notifications/cancelled",
+            "params": {"requestId": id},
+        });
+        let wait = modern(id, "tools/call", json!({"name": "wait"}));
+        burst += &format!("{wait}\n{told}\n");
+    }
+    client.send(burst.trim_end()).await;
+    let answer = client.ask(modern("last", "tools/call", json!({"name": "knock"}))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "come in", "{answer}");
+}
