@@ -104,9 +104,7 @@ impl Linted {
         let mut skeletons: HashMap<String, Vec<&str>> = HashMap::new();
         for tool in tools {
             let name = tool.name.as_str();
-            let legal = (1..=128).contains(&name.len())
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
-            if !legal {
+            if !is_tool_name(name) {
                 let subject = format!("tool {}", sanitise::line(name, 128));
                 let message = "its name is not 1 to 128 of A-Z a-z 0-9 _ . -; it is served under a portable one";
                 self.findings.push(Finding::new("names/charset", Tier::Soft, subject, message));
@@ -203,6 +201,12 @@ fn says_the_same(one: &Raw, other: &Raw, most: usize) -> bool {
     let (short, long) =
         (one.get().len().min(other.get().len()), one.get().len().max(other.get().len()));
     one == other || (long / 2 <= short && read(one).is_some_and(|one| Some(one) == read(other)))
+}
+
+/// True for a tool name as the specification wants it (server/tools, tool names).
+pub fn is_tool_name(name: &str) -> bool {
+    (1..=128).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
 fn listed(names: &[&str]) -> String {

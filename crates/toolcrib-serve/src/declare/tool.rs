@@ -4,7 +4,7 @@ use std::{fmt, pin::Pin, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use toolcrib_core::{
-    check::{headers, schema::ToolCheck},
+    check::{headers, lint, schema::ToolCheck},
     finding::Tier,
     limits::Limits,
     raw::Raw,
@@ -140,7 +140,7 @@ impl Tool {
     /// Checks it as a client would, and writes its definition down.
     pub(crate) fn declare(self) -> Result<Declared, DeclareError> {
         let unusable = |why: String| DeclareError::unusable("tool", &self.name, why);
-        if !is_name(&self.name) {
+        if !lint::is_tool_name(&self.name) {
             let why = "a name has 1 to 128 characters out of A-Z, a-z, 0-9, `_`, `-` and `.`";
             return Err(unusable(why.to_owned()));
         }
@@ -186,12 +186,6 @@ impl Tool {
 /// True when `era` can have this `outputSchema`.
 fn fits(output: &Value, era: Era) -> bool {
     era == Era::Modern || output["type"] == "object"
-}
-
-/// True for a tool name as the specification wants it (server/tools, tool names).
-fn is_name(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    (1..=128).contains(&name.len()) && name.bytes().all(plain)
 }
 
 /// A tool as it is served.
